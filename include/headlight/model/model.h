@@ -1,0 +1,71 @@
+#pragma once
+// A model: configuration, weights, and the list of sublayers on its residual stream. Constant while it runs,
+// so that threads may share it.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headlight/model/config.h"
+#include "headlight/model/parameters.h"
+#include "headlight/model/sites.h"
+#include "headlight/tensor/buffer.h"
+
+namespace headlight {
+
+template <class T>
+struct Architecture;  // the sublayers and what they declared; src/model/architecture.h
+
+// T is the type of weights and activations: float, or double for checking gradients.
+template <class T>
+class BasicModel {
+ public:
+  // All weights 0. `config` is resolved first; throws as resolve().
+  explicit BasicModel(const ModelConfig& config);
+  ~BasicModel();
+  BasicModel(BasicModel&&) noexcept;
+  BasicModel& operator=(BasicModel&&) noexcept;
+
+  BasicModel clone() const;
+
+  const ModelConfig& config() const noexcept { return config_; }
+  const ParameterTable& parameters() const noexcept;
+  const SiteTable& sites() const noexcept;
+  const Architecture<T>& architecture() const noexcept { return *architecture_; }
+
+  // All weights as one packed run (see ParameterTable).
+  View<T, 1> weights() noexcept { return weights_.template view<1>({weights_.count()}); }
+  View<const T, 1> weights() const noexcept { return weights_.template view<1>({weights_.count()}); }
+  // One parameter by name; throws LogicError on an unknown name or another rank.
+  View<const T, 2> matrix(const std::string& name) const;
+  View<const T, 1> vector(const std::string& name) const;
+  View<T, 2> matrix(const std::string& name);
+  View<T, 1> vector(const std::string& name);
+  // (D, V): W_U, or W_E transposed when tied.
+  View<const T, 2> unembedding() const;
+
+ private:
+  ModelConfig config_;
+  std::shared_ptr<const Architecture<T>> architecture_;
+  Buffer<T> weights_;
+};
+
+using Model = BasicModel<float>;
+
+// Draws all weights: matrices normal with deviation 0.8 / sqrt(inputs), those that write to the stream divided
+// by sqrt(2 L), norms 1, biases 0. The same numbers for the same seed, whatever the threads.
+template <class T>
+void initialise(BasicModel<T>& model, uint64_t seed);
+
+// The same weights in another type.
+BasicModel<double> to_double(const Model& model);
+
+// A folder with config.json and model.safetensors, or the .safetensors file in such a folder.
+// Errors: missing input, bad data (names the tensor or key, what was found and expected).
+Model load_model(const std::filesystem::path& path);
+// Writes both files, each whole or not at all. Makes the folder. Errors: cannot create, cannot write.
+void save_model(const Model& model, const std::filesystem::path& folder);
+
+}  // namespace headlight

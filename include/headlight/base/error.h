@@ -39,8 +39,7 @@ class Error : public std::runtime_error {
 // fires. A mistake of the calling code, found before anything is written.
 class LogicError : public std::logic_error {
  public:
-  LogicError(const std::string& operation, const std::string& problem)
-      : std::logic_error(operation + ": " + problem) {}
+  LogicError(const std::string& operation, const std::string& problem) : std::logic_error(operation + ": " + problem) {}
 };
 
 }  // namespace headlight

@@ -12,13 +12,13 @@ namespace headlight {
 enum class PadSide { kRight, kLeft };
 
 struct Batch {
-  int64_t size = 0;             // B
-  int64_t time = 0;             // T, the longest sequence
-  Buffer<int32_t> tokens;       // (B, T); padding holds token 0, which nothing reads
-  Buffer<int32_t> positions;    // (B, T) counted from the sequence's first token; 0 in padding
-  Buffer<int32_t> targets;      // (B, T) the token to predict at each position, or kIgnoredTarget
-  Buffer<int64_t> begins;       // (B) first row of each sequence
-  Buffer<int64_t> lengths;      // (B)
+  int64_t size = 0;           // B
+  int64_t time = 0;           // T, the longest sequence
+  Buffer<int32_t> tokens;     // (B, T); padding holds token 0, which nothing reads
+  Buffer<int32_t> positions;  // (B, T) counted from the sequence's first token; 0 in padding
+  Buffer<int32_t> targets;    // (B, T) the token to predict at each position, or kIgnoredTarget
+  Buffer<int64_t> begins;     // (B) first row of each sequence
+  Buffer<int64_t> lengths;    // (B)
 
   // Row b*T + begins[b] + i holds token i of sequence b.
   int64_t row(int64_t b, int64_t i) const { return b * time + begins[b] + i; }

@@ -19,11 +19,11 @@ enum class Positions {
 };
 
 enum class FeedForward {
-  kNone,      // attention only
-  kRelu,      // f(x W_in + b_in) W_out + b_out
-  kGelu,      // with erf
-  kGeluTanh,  // with tanh (GPT-2)
-  kSiluGated, // (silu(x W_gate) * (x W_in)) W_out (Llama)
+  kNone,       // attention only
+  kRelu,       // f(x W_in + b_in) W_out + b_out
+  kGelu,       // with erf
+  kGeluTanh,   // with tanh (GPT-2)
+  kSiluGated,  // (silu(x W_gate) * (x W_in)) W_out (Llama)
 };
 
 enum class NormPlacement {
@@ -33,26 +33,26 @@ enum class NormPlacement {
 
 // Letters as in docs/design.md. Sizes left at 0 take the value that the comment names.
 struct ModelConfig {
-  int64_t vocabulary = 256;         // V
-  int64_t context = 128;            // longest sequence; length of a learned position table
-  int64_t width = 64;               // D
-  int64_t blocks = 2;               // L
-  int64_t heads = 4;                // H
-  int64_t key_value_heads = 0;      // Hkv; 0: heads
-  int64_t head_width = 0;           // K; 0: width / heads
-  int64_t value_width = 0;          // M; 0: head_width
+  int64_t vocabulary = 256;     // V
+  int64_t context = 128;        // longest sequence; length of a learned position table
+  int64_t width = 64;           // D
+  int64_t blocks = 2;           // L
+  int64_t heads = 4;            // H
+  int64_t key_value_heads = 0;  // Hkv; 0: heads
+  int64_t head_width = 0;       // K; 0: width / heads
+  int64_t value_width = 0;      // M; 0: head_width
   FeedForward feed_forward = FeedForward::kGelu;
-  int64_t feed_forward_width = 0;   // F; 0: 4 width, or 8/3 width rounded up to a multiple of 16 when gated
+  int64_t feed_forward_width = 0;  // F; 0: 4 width, or 8/3 width rounded up to a multiple of 16 when gated
   NormKind norm = NormKind::kLayerNorm;
   NormPlacement norm_placement = NormPlacement::kPre;
-  bool parallel = false;            // attention and feed-forward read the same stream (GPT-NeoX); pre-norm only
+  bool parallel = false;  // attention and feed-forward read the same stream (GPT-NeoX); pre-norm only
   double norm_epsilon = 1e-5;
   Positions positions = Positions::kRotary;
   double rotary_base = 10000;
-  int64_t rotary_width = 0;         // R <= K, even; 0: K
+  int64_t rotary_width = 0;  // R <= K, even; 0: K
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
-  bool tied = false;                // the unembedding is the embedding transposed
-  bool biases = true;               // of the linear maps and of LayerNorm
+  bool tied = false;   // the unembedding is the embedding transposed
+  bool biases = true;  // of the linear maps and of LayerNorm
   bool causal = true;
 
   bool operator==(const ModelConfig&) const = default;

@@ -17,12 +17,12 @@ struct PartCost {
 };
 
 struct ModelCost {
-  int64_t time = 0;              // T of the sequence counted
+  int64_t time = 0;  // T of the sequence counted
   std::vector<PartCost> parts;
   int64_t parameters = 0;
-  double forward_flops = 0;      // one sequence of T tokens
-  double backward_flops = 0;     // 2 x the products, 2.5 x the attention
-  double attention_flops = 0;    // forward, the scores and values: useful work over visible pairs only
+  double forward_flops = 0;    // one sequence of T tokens
+  double backward_flops = 0;   // 2 x the products, 2.5 x the attention
+  double attention_flops = 0;  // forward, the scores and values: useful work over visible pairs only
   double flops_per_token() const { return time > 0 ? forward_flops / static_cast<double>(time) : 0; }
 };
 

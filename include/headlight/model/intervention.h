@@ -15,7 +15,7 @@ enum class InterventionKind { kZero, kReplace, kScale, kAdd };
 // Acts where the value is made, before anything reads it. At `hook_z` this is ablation of a head: its output
 // before W_O.
 struct Intervention {
-  std::string site;                   // "blocks.1.attn.hook_z"
+  std::string site;  // "blocks.1.attn.hook_z"
   InterventionKind kind = InterventionKind::kZero;
   std::optional<int64_t> head{};      // the site's third size (B, T, here, ...); absent: all of them
   std::optional<int64_t> position{};  // counted from the sequence's first token; absent: all
@@ -25,7 +25,7 @@ struct Intervention {
   // vector when `head` is given, else of the whole row (all heads in order).
   std::shared_ptr<const std::vector<float>> values{};
   int64_t values_batch = 1;
-  int64_t values_time = 1;            // values by position, counted from the sequence's first token
+  int64_t values_time = 1;  // values by position, counted from the sequence's first token
 };
 
 // "blocks.1.attn.hook_z head 2: zero"

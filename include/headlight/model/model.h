@@ -34,6 +34,7 @@ class BasicModel {
   const ParameterTable& parameters() const noexcept;
   const SiteTable& sites() const noexcept;
   const Architecture<T>& architecture() const noexcept { return *architecture_; }
+  std::shared_ptr<const Architecture<T>> shared_architecture() const noexcept { return architecture_; }
 
   // All weights as one packed run (see ParameterTable).
   View<T, 1> weights() noexcept { return weights_.template view<1>({weights_.count()}); }

@@ -10,13 +10,13 @@
 namespace headlight {
 
 struct Parameter {
-  std::string name;             // "blocks.0.attn.W_Q"
-  std::vector<int64_t> shape;   // weights multiply from the right: W_Q is (D, H K)
-  double initial_mean = 0;      // drawn from a normal distribution at the start of training
+  std::string name;              // "blocks.0.attn.W_Q"
+  std::vector<int64_t> shape{};  // weights multiply from the right: W_Q is (D, H K)
+  double initial_mean = 0;       // drawn from a normal distribution at the start of training
   double initial_deviation = 0;
-  bool decays = false;          // weight decay applies (matrices; not biases, norms)
-  int64_t offset = 0;           // of the first element in the packed run
-  int64_t count = 0;            // elements
+  bool decays = false;  // weight decay applies (matrices; not biases, norms)
+  int64_t offset = 0;   // of the first element in the packed run
+  int64_t count = 0;    // elements
 };
 
 class ParameterTable {

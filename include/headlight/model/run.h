@@ -14,8 +14,8 @@
 namespace headlight {
 
 struct RunOptions {
-  bool gradients = false;             // backward() will follow
-  bool logits = true;                 // compute the logits (B, T, V)
+  bool gradients = false;  // backward() will follow
+  bool logits = true;      // compute the logits (B, T, V)
   // Sites to keep, `*` for any run of characters: "blocks.*.attn.hook_z". "blocks.L.attn.hook_pattern" keeps what
   // pattern_rows() recomputes the weights from.
   std::vector<std::string> capture{};

@@ -16,19 +16,22 @@ constexpr int64_t kTimeSize = -2;   // T
 
 // Where a value lives during a run when nobody asks for it.
 enum class SlotUse {
-  kShared,     // one place for all blocks, overwritten by the next
-  kOnRequest,  // not stored, often not even computed
-  kWorkspace,  // gradients on their way back: one place for all blocks, only in runs with gradients
+  kShared,      // one place for all blocks, overwritten by the next
+  kOnRequest,   // not stored, often not even computed
+  kWorkspace,   // gradients on their way back: one place for all blocks, only in runs with gradients
+  kRecomputed,  // never stored; asking for it keeps the slots that it is recomputed from
 };
 
 struct Slot {
-  std::string name;               // of the site, or of an internal value (then `is_site` is false)
-  std::vector<int64_t> shape;     // (B, T, ...), up to 4 sizes
+  std::string name;            // of the site, or of an internal value (then `is_site` is false)
+  std::vector<int64_t> shape;  // (B, T, ...), up to 4 sizes
   SlotUse use = SlotUse::kShared;
-  bool saved = false;             // a run with gradients keeps it for the backward
+  bool saved = false;  // a run with gradients keeps it for the backward
   bool is_site = true;
-  std::string meaning;            // one line for the documentation
-  std::string share;              // slots of the same `share` may lie in the same place; "" = the name after the block
+  bool changeable = true;      // interventions may act here
+  std::string meaning{};       // one line for the documentation
+  std::string share{};         // slots of the same `share` may lie in the same place; "" = the name after the block
+  std::vector<int> sources{};  // kRecomputed: the slots that asking for it keeps
 };
 
 class SiteTable {

@@ -1,0 +1,181 @@
+#include "model/architecture.h"
+
+#include <cmath>
+
+#include "model/attention_sublayer.h"
+#include "model/feed_forward_sublayer.h"
+#include "model/linear.h"
+
+namespace headlight {
+namespace {
+
+template <class T>
+class Builder {
+ public:
+  Builder(const ModelConfig& config, Architecture<T>& architecture)
+      : config_(config), a_(architecture), stream_shape_{kBatchSize, kTimeSize, config.width} {}
+
+  void build() {
+    embeddings();
+    stream_ = a_.stream_start =
+        a_.sites.add({.name = config_.blocks > 0 ? "blocks.0.hook_resid_pre" : "hook_resid_final",
+                      .shape = stream_shape_,
+                      .saved = true,
+                      .meaning = "the stream before the first block",
+                      .share = stream_share()});
+    for (int64_t block = 0; block < config_.blocks; ++block) add_block(block);
+    a_.stream_end = stream_;
+    unembedding();
+    a_.loss = workspace("loss", {kBatchSize, kTimeSize});
+    a_.d_stream = workspace("d_stream", stream_shape_);
+    a_.d_pending = workspace("d_pending", stream_shape_);
+    a_.d_normalized = workspace("d_normalized", stream_shape_);
+  }
+
+ private:
+  void embeddings() {
+    const double deviation = 0.8 / std::sqrt(static_cast<double>(config_.width));
+    a_.embedding = a_.parameters.add({.name = "embed.W_E",
+                                      .shape = {config_.vocabulary, config_.width},
+                                      .initial_deviation = deviation,
+                                      .decays = true});
+    a_.embed_site = a_.sites.add(
+        {.name = "hook_embed", .shape = stream_shape_, .use = SlotUse::kOnRequest, .meaning = "token embeddings"});
+    if (config_.positions == Positions::kLearned) {
+      a_.position_embedding = a_.parameters.add({.name = "pos_embed.W_pos",
+                                                 .shape = {config_.context, config_.width},
+                                                 .initial_deviation = deviation,
+                                                 .decays = true});
+    }
+    if (config_.positions == Positions::kSinusoidal) a_.sinusoids = sinusoids();
+    if (config_.positions == Positions::kLearned || config_.positions == Positions::kSinusoidal) {
+      a_.position_site = a_.sites.add({.name = "hook_pos_embed",
+                                       .shape = stream_shape_,
+                                       .use = SlotUse::kOnRequest,
+                                       .meaning = "position embeddings"});
+    }
+  }
+
+  // sin(p / 10000^(2c/D)) at 2c, cos at 2c + 1 (Vaswani et al. 2017, section 3.5)
+  Buffer<T> sinusoids() const {
+    Buffer<T> table(config_.context * config_.width);
+    for (int64_t p = 0; p < config_.context; ++p) {
+      for (int64_t c = 0; c < config_.width; ++c) {
+        const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(config_.width);
+        const double angle = static_cast<double>(p) * std::pow(10000.0, -exponent);
+        table[p * config_.width + c] = static_cast<T>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      }
+    }
+    return table;
+  }
+
+  void add_block(int64_t block) {
+    const std::string prefix = "blocks." + std::to_string(block) + ".";
+    const int block_input = stream_;
+    if (block > 0) a_.sites.add_name(prefix + "hook_resid_pre", stream_);
+    const bool has_feed_forward = config_.feed_forward != FeedForward::kNone;
+    // a parallel block has no stream in the middle that anything reads
+    const bool middle = has_feed_forward && !config_.parallel;
+    add_step(block, prefix + "ln1", block_input, prefix + "hook_attn_out",
+             middle ? prefix + "hook_resid_mid" : (has_feed_forward ? "" : prefix + "hook_resid_post"),
+             [&] { return make_attention<T>(config_, prefix + "attn.", a_); });
+    if (!has_feed_forward) return;
+    add_step(block, prefix + "ln2", config_.parallel ? block_input : stream_, prefix + "hook_mlp_out",
+             prefix + "hook_resid_post", [&] { return make_feed_forward<T>(config_, prefix + "mlp.", a_); });
+  }
+
+  template <class Make>
+  void add_step(int64_t block, const std::string& norm_name, int read, const std::string& out_name,
+                const std::string& sum_name, Make make) {
+    const bool post = config_.norm_placement == NormPlacement::kPost && config_.norm != NormKind::kNone;
+    ResidualStep<T> step;
+    step.block = block;
+    step.read = read;
+    step.residual = stream_;
+    if (!post) step.norm = add_norm(norm_name, "");
+    step.sublayer = make();
+    step.out = a_.sites.add({.name = out_name,
+                             .shape = stream_shape_,
+                             .use = SlotUse::kOnRequest,
+                             .meaning = "what this sublayer writes to the stream"});
+    step.sum = a_.sites.add({.name = sum_name.empty() ? norm_name + ".stream" : sum_name,
+                             .shape = stream_shape_,
+                             .saved = true,
+                             .is_site = !sum_name.empty(),
+                             .meaning = "the stream after this sublayer's write",
+                             .share = post ? "sum" : stream_share()});
+    if (post) step.norm = add_norm(norm_name, stream_share());
+    stream_ = step.next = post ? step.norm.normalized : step.sum;
+    a_.steps.push_back(std::move(step));
+  }
+
+  NormSlots add_norm(const std::string& name, const std::string& share) {
+    NormSlots norm;
+    norm.kind = config_.norm;
+    if (norm.kind == NormKind::kNone) return norm;
+    const int64_t d = config_.width;
+    norm.weight = a_.parameters.add({.name = name + ".w", .shape = {d}, .initial_mean = 1});
+    if (norm.kind == NormKind::kLayerNorm && config_.biases)
+      norm.bias = a_.parameters.add({.name = name + ".b", .shape = {d}});
+    norm.scale = a_.sites.add({.name = name + ".hook_scale",
+                               .shape = {kBatchSize, kTimeSize},
+                               .saved = true,
+                               .changeable = false,
+                               .meaning = "what each row was divided by"});
+    if (norm.kind == NormKind::kLayerNorm) {
+      norm.mean = a_.sites.add({.name = name + ".mean",
+                                .shape = {kBatchSize, kTimeSize},
+                                .saved = true,
+                                .is_site = false,
+                                .meaning = "mean of each row"});
+    }
+    norm.normalized = a_.sites.add({.name = name + ".hook_normalized",
+                                    .shape = stream_shape_,
+                                    .saved = true,
+                                    .meaning = "the normalised stream, with weight and bias",
+                                    .share = share});
+    return norm;
+  }
+
+  void unembedding() {
+    if (config_.norm_placement == NormPlacement::kPre) a_.final_norm = add_norm("ln_final", "");
+    if (!config_.tied) {
+      a_.unembedding = a_.parameters.add({.name = "unembed.W_U",
+                                          .shape = {config_.width, config_.vocabulary},
+                                          .initial_deviation = 0.8 / std::sqrt(static_cast<double>(config_.width)),
+                                          .decays = true});
+    }
+    a_.logits = a_.sites.add({.name = "logits",
+                              .shape = {kBatchSize, kTimeSize, config_.vocabulary},
+                              .saved = true,
+                              .is_site = false,
+                              .meaning = "logits"});
+  }
+
+  int workspace(const std::string& name, const std::vector<int64_t>& shape) {
+    return a_.sites.add({.name = name, .shape = shape, .use = SlotUse::kWorkspace, .is_site = false});
+  }
+
+  // a step reads at most the last two streams and writes the next: three places serve in turn
+  std::string stream_share() { return "stream" + std::to_string(streams_++ % 3); }
+
+  const ModelConfig& config_;
+  Architecture<T>& a_;
+  std::vector<int64_t> stream_shape_;
+  int stream_ = -1;
+  int streams_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+std::shared_ptr<const Architecture<T>> build_architecture(const ModelConfig& config) {
+  auto architecture = std::make_shared<Architecture<T>>();
+  Builder<T>(config, *architecture).build();
+  return architecture;
+}
+
+template std::shared_ptr<const Architecture<float>> build_architecture(const ModelConfig&);
+template std::shared_ptr<const Architecture<double>> build_architecture(const ModelConfig&);
+
+}  // namespace headlight

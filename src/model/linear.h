@@ -1,0 +1,51 @@
+#pragma once
+// Linear maps of sublayers, y = x W + b: their declaration, forward and backward.
+
+#include <cmath>
+#include <string>
+
+#include "headlight/kernels/matmul.h"
+#include "model/sublayer.h"
+
+namespace headlight {
+
+// (in, out) matrix drawn with deviation 0.8 / sqrt(in), so that scores and activations begin near unit size
+inline int add_matrix(ParameterTable& table, const std::string& name, int64_t in, int64_t out) {
+  return table.add({.name = name,
+                    .shape = {in, out},
+                    .initial_deviation = 0.8 / std::sqrt(static_cast<double>(in)),
+                    .decays = true});
+}
+
+// (in, D) matrix that writes to the stream: 2 L of them are added up, so each starts smaller (Radford et al. 2019)
+inline int add_writer(ParameterTable& table, const ModelConfig& config, const std::string& name, int64_t in) {
+  const double deviation =
+      0.8 / std::sqrt(static_cast<double>(in)) / std::sqrt(2.0 * static_cast<double>(config.blocks));
+  return table.add({.name = name, .shape = {in, config.width}, .initial_deviation = deviation, .decays = true});
+}
+
+inline int add_bias(ParameterTable& table, const ModelConfig& config, const std::string& name, int64_t out) {
+  return config.biases ? table.add({.name = name, .shape = {out}}) : -1;
+}
+
+// y = x W + b + residual (absent: 0)
+template <class T>
+void linear_forward(const Pass<T>& pass, int weight, int bias, View<const T, 2> x, View<const T, 2> residual,
+                    View<T, 2> y) {
+  matmul<T>({.a = x, .b = pass.weight(weight), .c = y, .bias = pass.weight_vector(bias), .residual = residual});
+}
+
+// y = x W + b:  dW += x^T dy,  db += sum over rows of dy
+template <class T>
+void linear_backward_weights(const Pass<T>& pass, int weight, int bias, View<const T, 2> x, View<const T, 2> dy) {
+  matmul<T>({.a = x.swap(0, 1), .b = dy, .c = pass.gradient(weight), .accumulate = true});
+  if (bias >= 0) add_column_sums<T>(dy, pass.gradient_vector(bias));
+}
+
+// y = x W + b:  dx = dy W^T, or dx += dy W^T
+template <class T>
+void linear_backward_input(const Pass<T>& pass, int weight, View<const T, 2> dy, View<T, 2> dx, bool accumulate) {
+  matmul<T>({.a = dy, .b = pass.weight(weight).swap(0, 1), .c = dx, .accumulate = accumulate});
+}
+
+}  // namespace headlight

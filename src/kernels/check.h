@@ -51,12 +51,17 @@ void require_output(const char* operation, const char* name, const View<T, 2>& v
   }
 }
 
-// Whether two matrices of packed rows share an element without being the same view. Matrices of different
-// row strides whose memory interleaves count as apart.
+// Whether two matrices of packed rows are one and the same.
 template <class T>
-bool overlap_in_part(const View<const T, 2>& a, const View<const T, 2>& b) {
+bool same_view(const View<const T, 2>& a, const View<const T, 2>& b) {
+  return a.data == b.data && a.sizes == b.sizes && (a.strides[0] == b.strides[0] || a.size(0) == 1);
+}
+
+// Whether two matrices of packed rows share an element. Memory that interleaves rows of different strides
+// counts as apart.
+template <class T>
+bool share_elements(const View<const T, 2>& a, const View<const T, 2>& b) {
   if (a.empty() || b.empty()) return false;
-  if (a.data == b.data && a.sizes == b.sizes && (a.strides[0] == b.strides[0] || a.size(0) == 1)) return false;
   const auto first = [](const View<const T, 2>& v) {
     return v.data + std::min<int64_t>(0, (v.size(0) - 1) * v.stride(0));
   };
@@ -64,8 +69,10 @@ bool overlap_in_part(const View<const T, 2>& a, const View<const T, 2>& b) {
     return v.data + std::max<int64_t>(0, (v.size(0) - 1) * v.stride(0)) + v.size(1);
   };
   if (end(a) <= first(b) || end(b) <= first(a)) return false;
-  const int64_t stride = std::abs(a.stride(0));
-  if (stride != std::abs(b.stride(0)) || stride == 0) return a.size(0) == 1 && b.size(0) == 1;
+  if (a.size(0) == 1 && b.size(0) == 1) return true;
+  // rows as far apart in both: they lie beside each other when the shift between them leaves room
+  const int64_t stride = std::abs(a.size(0) == 1 ? b.stride(0) : a.stride(0));
+  if (stride == 0 || (b.size(0) > 1 && std::abs(b.stride(0)) != stride)) return same_view(a, b);
   const int64_t shift = (((b.data - a.data) % stride) + stride) % stride;
   return shift < a.size(1) || shift + b.size(1) > stride;
 }
@@ -74,9 +81,17 @@ bool overlap_in_part(const View<const T, 2>& a, const View<const T, 2>& b) {
 template <class T>
 void require_same_or_apart(const char* operation, const char* output_name, const View<T, 2>& output,
                            const char* input_name, const View<const T, 2>& input) {
-  if (overlap_in_part<T>(output, input)) {
+  if (share_elements<T>(output, input) && !same_view<T>(output, input)) {
     throw LogicError(operation, std::string(output_name) + " overlaps " + input_name + " in part; wanted " +
                                     output_name + " to be " + input_name + " itself or apart from it");
+  }
+}
+
+template <class T>
+void require_apart(const char* operation, const char* name, const View<T, 2>& output, const char* other_name,
+                   const std::type_identity_t<View<const T, 2>>& other) {
+  if (share_elements<T>(output, other)) {
+    throw LogicError(operation, std::string(name) + " overlaps " + other_name + "; wanted them apart");
   }
 }
 

@@ -210,8 +210,9 @@ void check(const NormBackward<T>& a) {
   require_output(operation, "dx", a.dx, a.x.sizes);
   require_same_or_apart<T>(operation, "dx", a.dx, "dy", a.dy);
   require_same_or_apart<T>(operation, "dx", a.dx, "x", a.x);
-  if (a.accumulate && !a.dx.empty() && (a.dx.data == a.dy.data || a.dx.data == a.x.data)) {
-    throw LogicError(operation, "dx is an input; wanted it apart when accumulating");
+  if (a.accumulate) {
+    require_apart(operation, "accumulating dx", a.dx, "dy", a.dy);
+    require_apart(operation, "accumulating dx", a.dx, "x", a.x);
   }
   require_sizes(operation, "scale", a.scale, {a.x.size(0)});
   if (a.kind == NormKind::kLayerNorm) require_sizes(operation, "mean", a.mean, {a.x.size(0)});

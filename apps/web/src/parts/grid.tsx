@@ -1,0 +1,123 @@
+// All heads side by side: a small map each, labelled and coloured by what the head does.
+
+import { useEffect, useRef } from "preact/hooks";
+import type { HeadRow, Heads, Text } from "../data";
+import { estimateText, fixed, signed } from "../numbers";
+import { estimateOf, headName, sameHead, type HeadRef, type HeadView } from "../order";
+import { roleColour } from "./roles";
+import { Thumbnail } from "./thumbnail";
+
+const kManyHeads = 40;
+
+interface Props {
+  heads: Heads;
+  shown: HeadRow[];
+  text: Text | undefined;
+  view: HeadView;
+  selected: HeadRef;
+  onSelect: (head: HeadRef) => void;
+}
+
+export function Grid({ heads, shown, text, view, selected, onSelect }: Props) {
+  const list = useRef<HTMLDivElement>(null);
+  const maps = new Map(text?.maps.map((map) => [headName(map), map]));
+  const side = heads.rows.length > kManyHeads ? 56 : 84;
+  const reachable = shown.some((row) => sameHead(row, selected)) ? selected : shown[0];
+
+  useEffect(() => {
+    const tile = list.current?.querySelector<HTMLElement>('[aria-selected="true"]');
+    if (tile) bringInside(list.current!, tile);
+  }, [selected.block, selected.head]);
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const from = shown.findIndex((row) => sameHead(row, reachable!));
+    const target = moved(event.key, from, shown.length, columnsOf(list.current!));
+    if (target === null) return;
+    event.preventDefault();
+    onSelect(shown[target]!);
+    list.current!.querySelectorAll<HTMLElement>('[role="option"]')[target]!.focus();
+  };
+
+  if (shown.length === 0) return <p class="empty">No head passes these filters.</p>;
+  return (
+    <div
+      class="grid"
+      role="listbox"
+      aria-label="Heads"
+      aria-orientation="horizontal"
+      ref={list}
+      style={{ "--side": `${side}px` }}
+      onKeyDown={onKeyDown}
+    >
+      {shown.map((row) => {
+        const map = maps.get(headName(row));
+        const figure = figureOf(row, view);
+        return (
+          <div
+            key={headName(row)}
+            class="tile"
+            role="option"
+            tabIndex={sameHead(row, reachable!) ? 0 : -1}
+            aria-selected={sameHead(row, selected)}
+            aria-label={`Head ${headName(row)}, ${row.reads_as}, ${figure}${row.disagrees ? ", score and ablation disagree" : ""}`}
+            title={tileTitle(heads, row, view)}
+            style={{ "--role": roleColour(heads, row.role) }}
+            onClick={() => onSelect(row)}
+          >
+            <span class="tile-head">
+              <b>{headName(row)}</b>
+              <span class="tile-figure">{figure}</span>
+            </span>
+            <span class="tile-map">
+              {map && text ? <Thumbnail map={map} text={text} side={side} /> : <span class="no-map">no map</span>}
+            </span>
+            <span class="tile-role">
+              {row.disagrees && <span class="disagree">≠ </span>}
+              {row.role ?? "–"}
+            </span>
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+function figureOf(row: HeadRow, view: HeadView): string {
+  const mean = estimateOf(row, view.measure)?.mean ?? null;
+  return view.measure.kind === "score" ? fixed(mean) : signed(mean);
+}
+
+function tileTitle(heads: Heads, row: HeadRow, view: HeadView): string {
+  const list = view.measure.kind === "score" ? heads.scores : heads.ablations;
+  const column = list.find(({ id }) => id === view.measure.id);
+  const estimate = estimateOf(row, view.measure) ?? { mean: null, spread: null };
+  const figure = estimateText(estimate, view.measure.kind === "score" ? fixed : signed);
+  return `Head ${headName(row)}: ${row.reads_as}\n${column?.label ?? view.measure.id} ${figure}: ${column?.definition ?? ""}`;
+}
+
+/** Scrolls the list, and never the page, until the tile is in sight. */
+function bringInside(list: HTMLElement, tile: HTMLElement): void {
+  const outer = list.getBoundingClientRect();
+  const inner = tile.getBoundingClientRect();
+  if (inner.top < outer.top) list.scrollTop -= outer.top - inner.top;
+  else if (inner.bottom > outer.bottom) list.scrollTop += inner.bottom - outer.bottom;
+}
+
+function columnsOf(list: HTMLElement): number {
+  return getComputedStyle(list).gridTemplateColumns.split(" ").length;
+}
+
+/** Where a key leads from the place `from`; null for a key that does not move. */
+function moved(key: string, from: number, count: number, columns: number): number | null {
+  const targets: Record<string, number> = {
+    ArrowLeft: from - 1,
+    ArrowRight: from + 1,
+    ArrowUp: from - columns,
+    ArrowDown: from + columns,
+    Home: 0,
+    End: count - 1,
+  };
+  const target = targets[key];
+  if (target === undefined) return null;
+  return target < 0 || target >= count ? from : target;
+}

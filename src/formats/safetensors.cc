@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "formats/json_reader.h"
+#include "base/json_reader.h"
 #include "headlight/base/error.h"
 
 namespace headlight {

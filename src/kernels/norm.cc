@@ -27,14 +27,13 @@ struct RowMoments {
 template <class T>
 HWY_INLINE RowMoments<T> layer_norm_moments(const T* x, int64_t n, T epsilon) {
   const hn::ScalableTag<T> d;
-  using D = decltype(d);
   const T count = static_cast<T>(n > 0 ? n : 1);
-  const auto sum = reduce(d, n, Sums<D, 1>(d), [&](auto part, int64_t i, Sums<D, 1>& s) HEADLIGHT_LOOP_BODY {
+  const auto sum = reduce(d, n, zero_sums<1>(d), [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
     s.v[0] = hn::Add(s.v[0], part.load(d, x + i));
   });
   const T shift = sum.total(d, 0) / count;
   const auto v_shift = hn::Set(d, shift);
-  const auto centred = reduce(d, n, Sums<D, 2>(d), [&](auto part, int64_t i, Sums<D, 2>& s) HEADLIGHT_LOOP_BODY {
+  const auto centred = reduce(d, n, zero_sums<2>(d), [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
     // the lanes beyond the row hold the shift: they add nothing
     const auto c = hn::Sub(part.load_or(d, x + i, shift), v_shift);
     s.v[0] = hn::Add(s.v[0], c);
@@ -49,8 +48,7 @@ HWY_INLINE RowMoments<T> layer_norm_moments(const T* x, int64_t n, T epsilon) {
 template <class T>
 HWY_INLINE RowMoments<T> rms_norm_moments(const T* x, int64_t n, T epsilon) {
   const hn::ScalableTag<T> d;
-  using D = decltype(d);
-  const auto sum = reduce(d, n, Sums<D, 1>(d), [&](auto part, int64_t i, Sums<D, 1>& s) HEADLIGHT_LOOP_BODY {
+  const auto sum = reduce(d, n, zero_sums<1>(d), [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
     const auto v = part.load(d, x + i);
     s.v[0] = hn::MulAdd(v, v, s.v[0]);
   });
@@ -92,7 +90,6 @@ void norm_forward_rows(const NormForward<T>& a, int64_t begin, int64_t end) {
 template <class T>
 void norm_backward_rows(const NormBackward<T>& a, int64_t begin, int64_t end, T* dweight, T* dbias) {
   const hn::ScalableTag<T> d;
-  using D = decltype(d);
   const int64_t n = a.x.size(1);
   const bool centred = a.kind == NormKind::kLayerNorm;
   const T count = static_cast<T>(n > 0 ? n : 1);
@@ -108,7 +105,7 @@ void norm_backward_rows(const NormBackward<T>& a, int64_t begin, int64_t end, T*
     const auto v_mean = hn::Set(d, mean);
 
     // sums of x - mean, g and g (x - mean)
-    const auto sums = reduce(d, n, Sums<D, 3>(d), [&](auto part, int64_t i, Sums<D, 3>& s) HEADLIGHT_LOOP_BODY {
+    const auto sums = reduce(d, n, zero_sums<3>(d), [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
       const auto c = hn::Sub(part.load_or(d, x + i, mean), v_mean);
       auto g = part.load(d, dy + i);
       if (weight != nullptr) g = hn::Mul(g, part.load(d, weight + i));

@@ -109,14 +109,33 @@ template <class D, int kCount>
 struct Sums {
   hn::Vec<D> v[kCount];
 
-  explicit HWY_INLINE Sums(D d) {
-    for (int i = 0; i < kCount; ++i) v[i] = hn::Zero(d);
-  }
   HWY_INLINE void merge(const Sums& other) {
     for (int i = 0; i < kCount; ++i) v[i] = hn::Add(v[i], other.v[i]);
   }
   HWY_INLINE hn::TFromD<D> total(D d, int i) const { return hn::GetLane(hn::SumOfLanes(d, v[i])); }
 };
+
+template <int kCount, class D>
+HWY_INLINE Sums<D, kCount> zero_sums(D d) {
+  Sums<D, kCount> sums;
+  for (int i = 0; i < kCount; ++i) sums.v[i] = hn::Zero(d);
+  return sums;
+}
+
+// The sum of what body(part, i, s) adds to s.v[0], for rows of any length: pieces of fixed length are summed
+// in T, the pieces in double.
+template <class D, class Body>
+HWY_INLINE double sum_in_pieces(D d, int64_t n, Body body) {
+  constexpr int64_t kPiece = 1024;
+  double sum = 0;
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t length = n - begin < kPiece ? n - begin : kPiece;
+    const auto piece = reduce(d, length, zero_sums<1>(d),
+                              [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY { body(part, begin + i, s); });
+    sum += static_cast<double>(piece.total(d, 0));
+  }
+  return sum;
+}
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -14,7 +14,7 @@ enum class RotaryPairs {
 
 // Turns pair c of each row by angle(position, c), given as tables of its cosine and sine. Coordinates from
 // R on are copied. y may be x itself. Strides of the first three dimensions are free, the last is 1.
-// Throws LogicError when R is odd or wider than K, or a position is outside the tables.
+// Throws LogicError when sizes do not fit, R is wider than K, or a position is outside the tables.
 template <class T>
 struct Rotary {
   View<const T, 4> x;                // (B, T, H, K)

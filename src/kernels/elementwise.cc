@@ -36,7 +36,9 @@ HWY_EXPORT(add_row_float);
 HWY_EXPORT(add_row_double);
 
 void dispatch(const float* x, const float* y, float* z, int64_t n) { HEADLIGHT_DISPATCH(add_row_float)(x, y, z, n); }
-void dispatch(const double* x, const double* y, double* z, int64_t n) { HEADLIGHT_DISPATCH(add_row_double)(x, y, z, n); }
+void dispatch(const double* x, const double* y, double* z, int64_t n) {
+  HEADLIGHT_DISPATCH(add_row_double)(x, y, z, n);
+}
 
 constexpr int64_t kRowsPerTask = 64;
 

@@ -5,6 +5,7 @@
 #include "model/attention_sublayer.h"
 #include "model/feed_forward_sublayer.h"
 #include "model/linear.h"
+#include "model/run_state.h"
 
 namespace headlight {
 namespace {
@@ -47,26 +48,20 @@ class Builder {
                                                  .initial_deviation = deviation,
                                                  .decays = true});
     }
-    if (config_.positions == Positions::kSinusoidal) a_.sinusoids = sinusoids();
+    const auto table = [&](const std::string& name, int64_t width) {
+      return a_.sites.add({.name = name, .shape = {kTimeSize, width}, .is_site = false});
+    };
+    if (config_.positions == Positions::kSinusoidal) a_.sinusoids = table("sinusoids", config_.width);
+    if (config_.positions == Positions::kRotary) {
+      a_.rotary_cosine = table("rotary_cosine", config_.rotary_width / 2);
+      a_.rotary_sine = table("rotary_sine", config_.rotary_width / 2);
+    }
     if (config_.positions == Positions::kLearned || config_.positions == Positions::kSinusoidal) {
       a_.position_site = a_.sites.add({.name = "hook_pos_embed",
                                        .shape = stream_shape_,
                                        .use = SlotUse::kOnRequest,
                                        .meaning = "position embeddings"});
     }
-  }
-
-  // sin(p / 10000^(2c/D)) at 2c, cos at 2c + 1 (Vaswani et al. 2017, section 3.5)
-  Buffer<T> sinusoids() const {
-    Buffer<T> table(config_.context * config_.width);
-    for (int64_t p = 0; p < config_.context; ++p) {
-      for (int64_t c = 0; c < config_.width; ++c) {
-        const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(config_.width);
-        const double angle = static_cast<double>(p) * std::pow(10000.0, -exponent);
-        table[p * config_.width + c] = static_cast<T>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
-      }
-    }
-    return table;
   }
 
   void add_block(int64_t block) {
@@ -175,6 +170,30 @@ std::shared_ptr<const Architecture<T>> build_architecture(const ModelConfig& con
   return architecture;
 }
 
+template <class T>
+void fill_position_tables(const ModelConfig& config, typename BasicRun<T>::State& run) {
+  const Architecture<T>& a = *run.architecture;
+  for (int64_t p = 0; p < run.table_length; ++p) {
+    const double position = static_cast<double>(p);
+    // sin(p / 10000^(2c/D)) at 2c, cos at 2c + 1 (Vaswani et al. 2017, section 3.5)
+    for (int64_t c = 0; a.sinusoids >= 0 && c < config.width; ++c) {
+      const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(config.width);
+      const double angle = position * std::pow(10000.0, -exponent);
+      run.table(a.sinusoids, config.width)(p, c) = static_cast<T>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+    // angle p base^(-2c/R) (Su et al. 2021, equation 15)
+    const int64_t pairs = config.rotary_width / 2;
+    for (int64_t c = 0; a.rotary_cosine >= 0 && c < pairs; ++c) {
+      const double angle =
+          position * std::pow(config.rotary_base, -static_cast<double>(c) / static_cast<double>(pairs));
+      run.table(a.rotary_cosine, pairs)(p, c) = static_cast<T>(std::cos(angle));
+      run.table(a.rotary_sine, pairs)(p, c) = static_cast<T>(std::sin(angle));
+    }
+  }
+}
+
+template void fill_position_tables<float>(const ModelConfig&, BasicRun<float>::State&);
+template void fill_position_tables<double>(const ModelConfig&, BasicRun<double>::State&);
 template std::shared_ptr<const Architecture<float>> build_architecture(const ModelConfig&);
 template std::shared_ptr<const Architecture<double>> build_architecture(const ModelConfig&);
 

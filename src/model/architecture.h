@@ -42,7 +42,11 @@ struct Architecture {
   int embedding = -1;           // W_E (V, D)
   int position_embedding = -1;  // W_pos (context, D), learned
   int unembedding = -1;         // W_U (D, V), or -1 when tied
-  Buffer<T> sinusoids;          // (context, D), sinusoidal
+
+  // slots of tables by position, filled when a run is planned: (T, D), (T, R/2), (T, R/2)
+  int sinusoids = -1;
+  int rotary_cosine = -1;
+  int rotary_sine = -1;
 
   int embed_site = -1;
   int position_site = -1;
@@ -61,5 +65,9 @@ struct Architecture {
 // Declares the whole model that `config` (resolved) describes.
 template <class T>
 std::shared_ptr<const Architecture<T>> build_architecture(const ModelConfig& config);
+
+// Fills the tables by position of a run whose slots have their places.
+template <class T>
+void fill_position_tables(const ModelConfig& config, typename BasicRun<T>::State& run);
 
 }  // namespace headlight

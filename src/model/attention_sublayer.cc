@@ -19,7 +19,9 @@ class Attention final : public Sublayer<T> {
       : config_(config), rotates_(config.positions == Positions::kRotary) {
     declare_parameters(prefix, architecture.parameters);
     declare_sites(prefix, architecture.sites);
-    make_tables();
+    make_slopes();
+    cosine_ = architecture.rotary_cosine;
+    sine_ = architecture.rotary_sine;
   }
 
   void forward(const Pass<T>& pass, View<const T, 2> in, View<const T, 2> residual, View<T, 2> out) const override {
@@ -142,23 +144,11 @@ class Attention final : public Sublayer<T> {
     d_z_ = workspace("d_z", z);
   }
 
-  void make_tables() {
-    if (config_.positions == Positions::kAlibi) {
-      slopes_ = Buffer<T>(heads());
-      const std::vector<double> slopes = alibi_slopes(heads());
-      for (int64_t h = 0; h < heads(); ++h) slopes_[h] = static_cast<T>(slopes[static_cast<std::size_t>(h)]);
-    }
-    if (!rotates_) return;
-    const int64_t pairs = config_.rotary_width / 2;
-    cosine_ = Buffer<T>(config_.context * pairs);
-    sine_ = Buffer<T>(config_.context * pairs);
-    for (int64_t p = 0; p < config_.context; ++p) {
-      for (int64_t c = 0; c < pairs; ++c) {
-        const double frequency = std::pow(config_.rotary_base, -static_cast<double>(c) / static_cast<double>(pairs));
-        cosine_[p * pairs + c] = static_cast<T>(std::cos(static_cast<double>(p) * frequency));
-        sine_[p * pairs + c] = static_cast<T>(std::sin(static_cast<double>(p) * frequency));
-      }
-    }
+  void make_slopes() {
+    if (config_.positions != Positions::kAlibi) return;
+    slopes_ = Buffer<T>(heads());
+    const std::vector<double> slopes = alibi_slopes(heads());
+    for (int64_t h = 0; h < heads(); ++h) slopes_[h] = static_cast<T>(slopes[static_cast<std::size_t>(h)]);
   }
 
   View<T, 4> queries(typename BasicRun<T>::State& run) const {
@@ -190,11 +180,10 @@ class Attention final : public Sublayer<T> {
   }
 
   void turn(const Pass<T>& pass, View<const T, 4> x, View<T, 4> y, bool inverse) const {
-    const int64_t pairs = config_.rotary_width / 2;
     rotary<T>({.x = x,
                .positions = pass.batch.positions.template view<2>({pass.batch.size, pass.batch.time}),
-               .cosine = cosine_.template view<2>({config_.context, pairs}),
-               .sine = sine_.template view<2>({config_.context, pairs}),
+               .cosine = pass.run.table(cosine_, config_.rotary_width / 2),
+               .sine = pass.run.table(sine_, config_.rotary_width / 2),
                .y = y,
                .pairs = config_.rotary_pairs,
                .inverse = inverse});
@@ -215,8 +204,8 @@ class Attention final : public Sublayer<T> {
 
   ModelConfig config_;
   bool rotates_;
-  Buffer<T> cosine_, sine_;                                                    // (context, R/2)
   Buffer<T> slopes_;                                                           // (H)
+  int cosine_, sine_;                                                          // slots of the rotary tables
   int w_q_, b_q_, w_k_, b_k_, w_v_, b_v_, w_o_, b_o_;                          // parameters
   int q_, k_, v_, rotated_q_ = -1, rotated_k_ = -1, statistics_, z_, result_;  // slots
   int d_q_, d_k_, d_v_, d_z_;

@@ -44,7 +44,7 @@ struct Forward {
 
   View<const T, 2> position_table() const {
     if (a.position_embedding >= 0) return pass.weight(a.position_embedding);
-    return a.sinusoids.template view<2>({pass.model.config().context, width});
+    return run.table(a.sinusoids, width);
   }
 
   void add_positions(View<T, 2> x) const {
@@ -164,9 +164,9 @@ void check_batch(const BasicModel<T>& model, const Batch& batch, const typename 
     throw LogicError("forward", "batch of " + std::to_string(batch.size) + " x " + std::to_string(batch.time) +
                                     "; the run was planned for " + std::to_string(run.capacity) + " rows");
   }
-  if (batch.time > model.config().context) {
-    throw Error(ErrorKind::kUsage, "sequence", std::to_string(batch.time) + " tokens",
-                "the model's context is " + std::to_string(model.config().context));
+  if (batch.time > run.table_length) {
+    throw LogicError("forward", "sequences of " + std::to_string(batch.time) + " tokens; the run was planned for " +
+                                    std::to_string(run.table_length));
   }
   for (int64_t i = 0; i < batch.tokens.count(); ++i) {
     if (batch.tokens[i] < 0 || batch.tokens[i] >= model.config().vocabulary) {

@@ -65,6 +65,10 @@ View<const T, 2> BasicModel<T>::unembedding() const {
   return View<const T, 2>(headlight::matrix(a.parameters, a.embedding, weights_.data())).swap(0, 1);
 }
 
+ParameterTable parameter_table(const ModelConfig& config) {
+  return build_architecture<float>(resolve(config))->parameters;
+}
+
 template <class T>
 void initialise(BasicModel<T>& model, uint64_t seed) {
   const std::vector<Parameter>& parameters = model.parameters().all();

@@ -183,6 +183,8 @@ BasicRun<T>::BasicRun(const BasicModel<T>& model, int64_t size, int64_t time, co
   for (const Intervention& x : options.interventions) want(sites, sites.find(x.site), run.wanted);
   run.interventions.resize(sites.slots().size());
   place_slots<T>(run, size, time);
+  run.table_length = time;
+  fill_position_tables<T>(run.config, run);
   set_interventions(options.interventions);
 }
 

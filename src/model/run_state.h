@@ -32,6 +32,7 @@ struct BasicRun<T>::State {
   int64_t size = 0;      // B of the batch that ran last
   int64_t time = 0;      // T of it
   bool has_run = false;
+  int64_t table_length = 0;     // positions in the tables
   std::vector<int64_t> offset;  // per slot: its first element in `memory`, or -1 when it is not stored
   std::vector<bool> wanted;     // per slot: captured, or touched by an intervention
   std::vector<bool> own;        // per slot: it has a place of its own, so that it is there after the forward
@@ -52,6 +53,8 @@ struct BasicRun<T>::State {
     if (!stored(slot)) return {};
     return {at(slot), {size * time}};
   }
+  // (positions, width), by position
+  View<T, 2> table(int slot, int64_t width) { return {at(slot), {table_length, width}}; }
   // (B, T, heads, width)
   View<T, 4> heads(int slot, int64_t heads, int64_t width) {
     if (!stored(slot)) return {};

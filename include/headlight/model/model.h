@@ -55,6 +55,9 @@ class BasicModel {
 
 using Model = BasicModel<float>;
 
+// The parameters of a model of this configuration, without memory for their numbers.
+ParameterTable parameter_table(const ModelConfig& config);
+
 // Draws all weights: matrices normal with deviation 0.8 / sqrt(inputs), those that write to the stream divided
 // by sqrt(2 L), norms 1, biases 0. The same numbers for the same seed, whatever the threads.
 template <class T>

@@ -1,0 +1,68 @@
+// Models on disk: a folder with config.json and model.safetensors.
+
+#include <map>
+
+#include "headlight/base/error.h"
+#include "headlight/base/file.h"
+#include "headlight/formats/safetensors.h"
+#include "headlight/model/model.h"
+
+namespace headlight {
+namespace {
+
+struct ModelFiles {
+  std::filesystem::path config;
+  std::filesystem::path weights;
+};
+
+ModelFiles files_of(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) return {path / "config.json", path / "model.safetensors"};
+  if (!std::filesystem::exists(path)) {
+    throw Error(ErrorKind::kMissingInput, path.string(), "there is no such file or folder",
+                "expected a model: a folder with config.json and model.safetensors, or its .safetensors file");
+  }
+  if (path.extension() != ".safetensors") {
+    throw Error(ErrorKind::kBadData, path.string(), "is neither a folder nor a .safetensors file",
+                "expected a folder with config.json and model.safetensors, or its .safetensors file");
+  }
+  return {path.parent_path() / "config.json", path};
+}
+
+void refuse_unknown_tensors(const Safetensors& file, const ParameterTable& table) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (table.contains(tensor.name)) continue;
+    throw Error(ErrorKind::kBadData, file.name(), "tensor " + tensor.name + " belongs to no part of the model",
+                "expected the " + std::to_string(table.all().size()) + " tensors that config.json describes");
+  }
+}
+
+}  // namespace
+
+Model load_model(const std::filesystem::path& path) {
+  const ModelFiles files = files_of(path);
+  const ModelConfig config = model_config_from_json(read_file(files.config), files.config.string());
+  const Safetensors file(files.weights);
+  // what the file holds is checked before memory is taken for what config.json claims
+  const ParameterTable table = parameter_table(config);
+  refuse_unknown_tensors(file, table);
+  for (const Parameter& p : table.all()) file.tensor(p.name, p.shape);
+  Model model(config);
+  for (const Parameter& p : table.all()) {
+    const std::span<float> out(model.weights().data + p.offset, static_cast<std::size_t>(p.count));
+    read_floats(file.tensor(p.name, p.shape), out);
+  }
+  return model;
+}
+
+void save_model(const Model& model, const std::filesystem::path& folder) {
+  make_folder(folder);
+  std::vector<TensorToWrite> tensors;
+  for (const Parameter& p : model.parameters().all()) {
+    const std::span<const float> values(model.weights().data + p.offset, static_cast<std::size_t>(p.count));
+    tensors.push_back({p.name, DType::kF32, p.shape, std::as_bytes(values)});
+  }
+  write_safetensors(folder / "model.safetensors", std::move(tensors), {{"format", "headlight"}});
+  write_file_atomically(folder / "config.json", to_json(model.config()));
+}
+
+}  // namespace headlight

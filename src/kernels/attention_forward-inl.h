@@ -1,0 +1,291 @@
+// The forward of one task: rows of one head against all the keys they see, tile by tile.
+
+#if defined(HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
+#undef HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
+#else
+#define HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
+#endif
+
+#include "kernels/attention_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// What the rows of a block have gathered from some keys: o = acc / sum once all keys are in.
+template <class T>
+struct Gathered {
+  T* max;  // [lane], largest score
+  T* sum;  // [lane], sum of exp(score - max)
+  T* acc;  // [column][lane], sum of exp(score - max) v
+  bool empty;
+
+  static Gathered take(Arena& arena, int64_t columns) {
+    Gathered out;
+    out.max = arena.take<T>(kBlockRows<T>);
+    out.sum = arena.take<T>(kBlockRows<T>);
+    out.acc = arena.take<T>(columns * kBlockRows<T>);
+    out.empty = true;
+    return out;
+  }
+
+  void clear(int64_t columns) {
+    std::fill(max, max + kBlockRows<T>, kMinusInfinity<T>);
+    std::fill(sum, sum + kBlockRows<T>, T(0));
+    std::fill(acc, acc + columns * kBlockRows<T>, T(0));
+    empty = true;
+  }
+};
+
+template <class T>
+void scale_lanes(T* data, int64_t columns, int64_t lane, Vec<T> factor) {
+  const Tag<T> d;
+  for (int64_t c = 0; c < columns; ++c) {
+    T* at = data + c * kBlockRows<T> + lane;
+    hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
+  }
+}
+
+// total = total and part, in this order; part is then empty.
+template <class T>
+void merge(Gathered<T>& total, Gathered<T>& part, int64_t columns, int64_t vectors) {
+  const Tag<T> d;
+  for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
+    const Vec<T> total_max = hn::Load(d, total.max + lane), part_max = hn::Load(d, part.max + lane);
+    const Vec<T> max = max_or_second(d, part_max, total_max);
+    const Vec<T> total_factor = exp_down(d, hn::Sub(total_max, subtractable<T>(max)));
+    const Vec<T> part_factor = exp_down(d, hn::Sub(part_max, subtractable<T>(max)));
+    const Vec<T> part_sum = hn::Mul(hn::Load(d, part.sum + lane), part_factor);
+    hn::Store(hn::MulAdd(hn::Load(d, total.sum + lane), total_factor, part_sum), d, total.sum + lane);
+    hn::Store(max, d, total.max + lane);
+    for (int64_t c = 0; c < columns; ++c) {
+      T* at = total.acc + c * kBlockRows<T> + lane;
+      const Vec<T> added = hn::Mul(hn::Load(d, part.acc + c * kBlockRows<T> + lane), part_factor);
+      hn::Store(hn::MulAdd(hn::Load(d, at), total_factor, added), d, at);
+    }
+  }
+  total.empty = false;
+  part.clear(columns);
+}
+
+// Replaces scores by exp(score - max) and adds them to sum.
+template <class T>
+HWY_NOINLINE void exponentiate(T* scores, Range keys, int64_t lane, Vec<T> max, T* sum) {
+  const Tag<T> d;
+  Vec<T> total = hn::Load(d, sum + lane);
+  for (int64_t key = keys.begin; key < keys.end; ++key) {
+    T* at = scores + key * kBlockRows<T> + lane;
+    const Vec<T> weight = exp_down(d, hn::Sub(hn::Load(d, at), max));
+    hn::Store(weight, d, at);
+    total = hn::Add(total, weight);
+  }
+  hn::Store(total, d, sum + lane);
+}
+
+template <class T>
+class ForwardWorker {
+ public:
+  // Memory for tasks of up to `rows` rows; an arena without memory only counts.
+  ForwardWorker(const AttentionForward<T>& args, int64_t rows, Arena& arena)
+      : args_(args), K_(args.q.size(3)), M_(args.v.size(3)), blocks_((rows + kBlockRows<T> - 1) / kBlockRows<T>) {
+    keys_ = arena.take<T>(kTileKeys * K_);
+    values_ = arena.take<T>(kTileKeys * M_);
+    scores_ = arena.take<T>(kTileKeys * kBlockRows<T>);
+    tile_max_ = arena.take<T>(kBlockRows<T>);
+    addend_ = arena.take<T>(args.pattern.mask.data || args.pattern.bias.data ? kTileKeys * kBlockRows<T> : 0);
+    mask_ = arena.take<TileMask<T>>(1);
+    states_ = arena.take<State>(blocks_);
+    for (int64_t i = 0; i < blocks_; ++i) {
+      State state;
+      state.queries = arena.take<T>(K_ * kBlockRows<T>);
+      state.chunk = Gathered<T>::take(arena, M_);
+      state.total = args.k.size(1) > kChunkKeys ? Gathered<T>::take(arena, M_) : Gathered<T>{};
+      if (states_ != nullptr) new (states_ + i) State(state);
+    }
+    if (mask_ != nullptr) new (mask_) TileMask<T>();
+  }
+
+  void run(const Task& task) {
+    const Head<T> head(args_.pattern, task.b, task.h, args_.q.size(1), args_.k.size(1));
+    const int64_t group = task.h / (args_.q.size(2) / args_.k.size(2));
+    k_ = args_.k[task.b].swap(0, 1)[group];
+    v_ = args_.v[task.b].swap(0, 1)[group];
+    if (task.first) write_invalid_rows(head);
+    if (task.rows.empty()) return;
+    const int64_t blocks = start(head, task.rows);
+    // blocks see ever later keys
+    const Range keys{states_[0].block.seen_by_some.begin, states_[blocks - 1].block.seen_by_some.end};
+    for (int64_t tile = keys.begin / kTileKeys * kTileKeys; tile < keys.end; tile += kTileKeys) {
+      const Range tile_keys = intersect(keys, {tile, tile + kTileKeys});
+      load_tile(head, tile, tile_keys);
+      for (int64_t i = 0; i < blocks; ++i) {
+        const Range seen = intersect(states_[i].block.seen_by_some, tile_keys);
+        if (!seen.empty()) add_tile(head, states_[i], tile, seen);
+      }
+    }
+    for (int64_t i = 0; i < blocks; ++i) finish(head, states_[i]);
+  }
+
+ private:
+  struct State {
+    Block block;
+    T* queries;  // [column][lane], scaled
+    Gathered<T> chunk;
+    Gathered<T> total;  // of the chunks before
+    int64_t chunk_index = 0;
+  };
+
+  View<const T, 2> queries_of(const Head<T>& head, Range rows) const {
+    return args_.q[head.b].swap(0, 1)[head.h].slice(0, head.spans.q.begin + rows.begin, head.spans.q.begin + rows.end);
+  }
+  View<T, 2> outputs_of(const Head<T>& head, Range rows) const {
+    return args_.o[head.b].swap(0, 1)[head.h].slice(0, head.spans.q.begin + rows.begin, head.spans.q.begin + rows.end);
+  }
+
+  int64_t start(const Head<T>& head, Range rows) {
+    int64_t blocks = 0;
+    for (int64_t row = rows.begin; row < rows.end; row += kBlockRows<T>) {
+      State& state = states_[blocks++];
+      state.block = block_of(head, row, rows.end);
+      state.chunk_index = 0;
+      state.chunk.clear(M_);
+      if (state.total.acc != nullptr) state.total.clear(M_);
+      pack_transposed(queries_of(head, state.block.rows), args_.pattern.scale, state.queries);
+    }
+    return blocks;
+  }
+
+  void load_tile(const Head<T>& head, int64_t tile, Range keys) {
+    const int64_t begin = head.spans.k.begin + keys.begin, end = head.spans.k.begin + keys.end;
+    copy_rows(k_.slice(0, begin, end), keys_ + (keys.begin - tile) * K_, K_);
+    T* values = values_ + (keys.begin - tile) * M_;
+    values_finite_ = copy_rows(v_.slice(0, begin, end), values, M_);
+    if (!values_finite_) replace_non_finite(values, keys.size(), M_, M_);
+  }
+
+  void add_tile(const Head<T>& head, State& state, int64_t tile, Range seen) {
+    if (tile / kChunkKeys != state.chunk_index) {
+      if (!state.chunk.empty) merge(state.total, state.chunk, M_, state.block.vectors);
+      state.chunk_index = tile / kChunkKeys;
+    }
+    const int64_t vectors = state.block.vectors;
+    const Range keys{seen.begin - tile, seen.end - tile};
+    prepare_mask(head, state.block, tile, seen, addend_, *mask_);
+
+    multiply<Into::kSet>(RowsOfSteps<T>{keys_ + keys.begin * K_, K_}, keys.size(), state.queries, kBlockRows<T>,
+                         vectors, K_, scores_ + keys.begin * kBlockRows<T>, kBlockRows<T>);
+    std::copy(state.chunk.max, state.chunk.max + kBlockRows<T>, tile_max_);
+    finish_scores<T>(head, *mask_, vectors, keys, scores_, nullptr, tile_max_);
+
+    raise_max(state.chunk, vectors);
+    const Tag<T> d;
+    for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
+      exponentiate(scores_, keys, lane, subtractable<T>(hn::Load(d, tile_max_ + lane)), state.chunk.sum);
+    }
+    multiply<Into::kAdd>(StepsOfRows<T>{values_ + keys.begin * M_, M_}, M_, scores_ + keys.begin * kBlockRows<T>,
+                         kBlockRows<T>, vectors, keys.size(), state.chunk.acc, kBlockRows<T>);
+    if (!values_finite_) add_non_finite(head, state, tile, keys);
+    state.chunk.empty = false;
+  }
+
+  // Brings what was gathered below an earlier maximum to the new one.
+  void raise_max(Gathered<T>& chunk, int64_t vectors) {
+    const Tag<T> d;
+    for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
+      const Vec<T> before = hn::Load(d, chunk.max + lane), now = hn::Load(d, tile_max_ + lane);
+      if (!chunk.empty && !hn::AllTrue(d, hn::Eq(before, now))) {
+        const Vec<T> factor = exp_down(d, hn::Sub(before, subtractable<T>(now)));
+        hn::Store(hn::Mul(hn::Load(d, chunk.sum + lane), factor), d, chunk.sum + lane);
+        scale_lanes<T>(chunk.acc, M_, lane, factor);
+      }
+      hn::Store(now, d, chunk.max + lane);
+    }
+  }
+
+  // Infinities and NaN of V were left out of the product, where they would reach rows that do not see them.
+  void add_non_finite(const Head<T>& head, State& state, int64_t tile, Range keys) {
+    const Tag<T> d;
+    for (int64_t key = keys.begin; key < keys.end; ++key) {
+      for (int64_t c = 0; c < M_; ++c) {
+        const T value = v_(head.spans.k.begin + tile + key, c);
+        if (std::isfinite(value)) continue;
+        for (int64_t lane = 0; lane < state.block.vectors * kLanes<T>; lane += kLanes<T>) {
+          T* at = state.chunk.acc + c * kBlockRows<T> + lane;
+          const Vec<T> before = hn::Load(d, at), weight = hn::Load(d, scores_ + key * kBlockRows<T> + lane);
+          const Vec<T> after = hn::MulAdd(weight, hn::Set(d, value), before);
+          hn::Store(hn::IfThenElse(mask_->sees(key, lane), after, before), d, at);
+        }
+      }
+    }
+  }
+
+  void finish(const Head<T>& head, State& state) {
+    const int64_t vectors = state.block.vectors;
+    if (state.total.acc != nullptr && !state.total.empty) {
+      if (!state.chunk.empty) merge(state.total, state.chunk, M_, vectors);
+      std::swap(state.total, state.chunk);
+    }
+    normalise(head, state.chunk, vectors);
+    unpack_transposed(state.chunk.acc, outputs_of(head, state.block.rows));
+    if (args_.statistics.data == nullptr) return;
+    for (int64_t i = 0; i < state.block.rows.size(); ++i) {
+      args_.statistics(head.b, head.h, head.spans.q.begin + state.block.rows.begin + i) = {state.chunk.max[i],
+                                                                                           state.chunk.sum[i]};
+    }
+  }
+
+  // acc becomes o; max and sum take in the sink.
+  void normalise(const Head<T>& head, Gathered<T>& rows, int64_t vectors) {
+    const Tag<T> d;
+    const Vec<T> zero = hn::Zero(d);
+    for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
+      Vec<T> sum = hn::Load(d, rows.sum + lane);
+      // rows that have gathered no weight give 0, sink or not
+      const auto none = hn::Eq(sum, zero);
+      Vec<T> factor = hn::Set(d, T(1));
+      if (args_.pattern.sinks.data != nullptr) {
+        const Vec<T> sink = hn::Set(d, args_.pattern.sinks(head.h)), before = hn::Load(d, rows.max + lane);
+        const Vec<T> max = max_or_second(d, before, sink);
+        factor = exp_down(d, hn::Sub(before, subtractable<T>(max)));
+        sum = hn::MulAdd(sum, factor, exp_down(d, hn::Sub(sink, subtractable<T>(max))));
+        hn::Store(max, d, rows.max + lane);
+        hn::Store(sum, d, rows.sum + lane);
+      }
+      factor = hn::IfThenElse(none, zero, hn::Div(factor, sum));
+      for (int64_t c = 0; c < M_; ++c) {
+        T* at = rows.acc + c * kBlockRows<T> + lane;
+        // the sum with 0 turns -0 into 0, so that keys without weight cannot change the sign
+        hn::Store(hn::MulAdd(hn::Load(d, at), factor, zero), d, at);
+      }
+    }
+  }
+
+  // rows that pad the valid ones see nothing
+  void write_invalid_rows(const Head<T>& head) {
+    const T sink = args_.pattern.sinks.data == nullptr ? kMinusInfinity<T> : args_.pattern.sinks(head.h);
+    const RowStatistic<T> statistic{sink, sink == kMinusInfinity<T> ? T(0) : std::exp(sink - sink)};
+    for (int64_t i = 0; i < args_.q.size(1); ++i) {
+      if (i >= head.spans.q.begin && i < head.spans.q.end) continue;
+      for (int64_t c = 0; c < M_; ++c) args_.o(head.b, i, head.h, c) = T(0);
+      if (args_.statistics.data != nullptr) args_.statistics(head.b, head.h, i) = statistic;
+    }
+  }
+
+  const AttentionForward<T>& args_;
+  const int64_t K_, M_, blocks_;
+  View<const T, 2> k_, v_;  // (Tk, K) and (Tk, M) of the task's head
+  T* keys_;                 // [key][K], the current tile
+  T* values_;               // [key][M], its infinities and NaN replaced by 0
+  bool values_finite_ = true;
+  T* scores_;  // [key][lane]
+  T* tile_max_;
+  T* addend_;
+  TileMask<T>* mask_;
+  State* states_;  // of the task's blocks
+};
+
+}  // namespace headlight::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

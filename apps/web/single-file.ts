@@ -1,8 +1,10 @@
 // Turns Vite's output into one HTML file: script and style inline, and a policy that lets only these two run.
 
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import type { Plugin, Rollup } from "vite";
 
+const notices = readFileSync(new URL("THIRD-PARTY.txt", import.meta.url), "utf8");
 const kPlaceholder = "__HEADLIGHT_DATA__";
 
 export function singleFile(name: string): Plugin {
@@ -24,6 +26,7 @@ function inlined(page: string, script: string, style: string): string {
   refuse(script, /<\/script|<!--|\r|\0/i, "the script");
   refuse(style, /<\/style|\r|\0/i, "the style");
   const html = page
+    .replace(/<!doctype html>/i, (doctype) => `${doctype}\n<!--\n${notices}-->`)
     .replace(/\s*<script type="module"[^>]*><\/script>/, "")
     .replace(/\s*<link rel="stylesheet"[^>]*>/, "")
     .replace(/(<meta charset[^>]*>)/, (meta) => `${meta}\n    <meta http-equiv="Content-Security-Policy" content="${policy(script, style)}" />`)

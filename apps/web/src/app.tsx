@@ -1,6 +1,6 @@
 // The page, top to bottom, and what its parts share: the head in view, the text, the order.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Report } from "./data";
 import { arrange, firstView, neighbour, sameHead, type HeadRef } from "./order";
 import { Controls } from "./parts/controls";
@@ -24,16 +24,16 @@ export function App({ report }: { report: Report }) {
   const row = heads.rows.find((one) => sameHead(one, selected));
   const text = texts[textIndex];
 
-  const select = ({ block, head }: HeadRef) => setSelected({ block, head });
+  const select = useCallback(({ block, head }: HeadRef) => setSelected({ block, head }), []);
   const step = (by: number) => {
     const next = neighbour(shown, selected, by);
     if (next) select(next);
   };
-  const open = (head: HeadRef) => {
+  const open = useCallback((head: HeadRef) => {
     select(head);
     panel.current!.scrollIntoView({ block: "start" });
     panel.current!.querySelector<HTMLElement>(".map-window")?.focus({ preventScroll: true });
-  };
+  }, []);
   useBracketKeys(step);
 
   return (

@@ -40,8 +40,8 @@ export function Chart(props: ChartProps) {
   }, [data, series]);
 
   useEffect(() => {
-    const observer = new ResizeObserver(() => {
-      const width = frame.current!.clientWidth;
+    const observer = new ResizeObserver(([entry]) => {
+      const width = Math.floor(entry!.contentRect.width);
       if (plot.current!.width !== width) plot.current!.setSize({ width, height });
     });
     observer.observe(frame.current!);

@@ -11,43 +11,39 @@ export function Defined({ how, children }: { how: string; children: ComponentChi
   );
 }
 
-interface Bubble {
-  text: string;
-  anchor: DOMRect;
-}
-
 /** Shows the title of whatever has the keyboard's focus; one on a page. Escape puts it away. */
 export function FocusBubble() {
-  const [bubble, setBubble] = useState<Bubble | null>(null);
-  const element = useRef<HTMLDivElement>(null);
+  const [anchor, setAnchor] = useState<HTMLElement | null>(null);
+  const bubble = useRef<HTMLDivElement>(null);
 
   useEffect(() => {
     const show = (event: FocusEvent) => {
       const target = event.target as HTMLElement;
-      const described = target.title !== "" && target.matches(":focus-visible");
-      setBubble(described ? { text: target.title, anchor: target.getBoundingClientRect() } : null);
+      setAnchor(target.title !== "" && target.matches(":focus-visible") ? target : null);
     };
-    const hide = () => setBubble(null);
+    const hide = () => setAnchor(null);
     const onKey = (event: KeyboardEvent) => event.key === "Escape" && hide();
     document.addEventListener("focusin", show);
     document.addEventListener("focusout", hide);
     document.addEventListener("keydown", onKey);
-    addEventListener("scroll", hide, { passive: true });
     return () => {
       document.removeEventListener("focusin", show);
       document.removeEventListener("focusout", hide);
       document.removeEventListener("keydown", onKey);
-      removeEventListener("scroll", hide);
     };
   }, []);
 
   useLayoutEffect(() => {
-    if (bubble && element.current) place(element.current, bubble.anchor);
-  }, [bubble]);
+    if (!anchor) return;
+    const follow = () => place(bubble.current!, anchor.getBoundingClientRect());
+    follow();
+    addEventListener("scroll", follow, { capture: true, passive: true });
+    return () => removeEventListener("scroll", follow, { capture: true });
+  }, [anchor]);
 
-  return bubble && (
-    <div class="bubble" role="tooltip" ref={element}>
-      {bubble.text}
+  return anchor && (
+    <div class="bubble" role="tooltip" ref={bubble}>
+      {anchor.title}
     </div>
   );
 }

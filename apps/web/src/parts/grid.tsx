@@ -1,9 +1,9 @@
 // All heads side by side: a small map each, labelled and coloured by what the head does.
 
-import { useEffect, useRef } from "preact/hooks";
-import type { HeadRow, Heads, Text } from "../data";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { AttentionMap, HeadRow, Heads, Text } from "../data";
 import { estimateText, fixed, signed } from "../numbers";
-import { estimateOf, headName, sameHead, type HeadRef, type HeadView } from "../order";
+import { estimateOf, headName, sameHead, type HeadRef, type HeadView, type Measure } from "../order";
 import { roleColour } from "./roles";
 import { Thumbnail } from "./thumbnail";
 
@@ -20,7 +20,7 @@ interface Props {
 
 export function Grid({ heads, shown, text, view, selected, onSelect }: Props) {
   const list = useRef<HTMLDivElement>(null);
-  const maps = new Map(text?.maps.map((map) => [headName(map), map]));
+  const maps = useMemo(() => new Map(text?.maps.map((map) => [headName(map), map])), [text]);
   const side = heads.rows.length > kManyHeads ? 56 : 84;
   const reachable = shown.some((row) => sameHead(row, selected)) ? selected : shown[0];
 
@@ -49,50 +49,78 @@ export function Grid({ heads, shown, text, view, selected, onSelect }: Props) {
       style={{ "--side": `${side}px` }}
       onKeyDown={onKeyDown}
     >
-      {shown.map((row) => {
-        const map = maps.get(headName(row));
-        const figure = figureOf(row, view);
-        return (
-          <div
-            key={headName(row)}
-            class="tile"
-            role="option"
-            tabIndex={sameHead(row, reachable!) ? 0 : -1}
-            aria-selected={sameHead(row, selected)}
-            aria-label={`Head ${headName(row)}, ${row.reads_as}, ${figure}${row.disagrees ? ", score and ablation disagree" : ""}`}
-            title={tileTitle(heads, row, view)}
-            style={{ "--role": roleColour(heads, row.role) }}
-            onClick={() => onSelect(row)}
-          >
-            <span class="tile-head">
-              <b>{headName(row)}</b>
-              <span class="tile-figure">{figure}</span>
-            </span>
-            <span class="tile-map">
-              {map && text ? <Thumbnail map={map} text={text} side={side} /> : <span class="no-map">no map</span>}
-            </span>
-            <span class="tile-role">
-              {row.disagrees && <span class="disagree">≠ </span>}
-              {row.role ?? "–"}
-            </span>
-          </div>
-        );
-      })}
+      {shown.map((row) => (
+        <Tile
+          key={headName(row)}
+          heads={heads}
+          row={row}
+          measure={view.measure}
+          map={maps.get(headName(row))}
+          text={text}
+          side={side}
+          reachable={sameHead(row, reachable!)}
+          selected={sameHead(row, selected)}
+          onSelect={onSelect}
+        />
+      ))}
     </div>
   );
 }
 
-function figureOf(row: HeadRow, view: HeadView): string {
-  const mean = estimateOf(row, view.measure)?.mean ?? null;
-  return view.measure.kind === "score" ? fixed(mean) : signed(mean);
+interface TileProps {
+  heads: Heads;
+  row: HeadRow;
+  measure: Measure;
+  map: AttentionMap | undefined;
+  text: Text | undefined;
+  side: number;
+  reachable: boolean;
+  selected: boolean;
+  onSelect: (head: HeadRef) => void;
 }
 
-function tileTitle(heads: Heads, row: HeadRow, view: HeadView): string {
-  const list = view.measure.kind === "score" ? heads.scores : heads.ablations;
-  const column = list.find(({ id }) => id === view.measure.id);
-  const estimate = estimateOf(row, view.measure) ?? { mean: null, spread: null };
-  const figure = estimateText(estimate, view.measure.kind === "score" ? fixed : signed);
-  return `Head ${headName(row)}: ${row.reads_as}\n${column?.label ?? view.measure.id} ${figure}: ${column?.definition ?? ""}`;
+/** Drawn anew only when something about it changes: there may be hundreds. */
+function Tile({ heads, row, measure, map, text, side, reachable, selected, onSelect }: TileProps) {
+  return useMemo(() => {
+    const figure = figureOf(row, measure);
+    return (
+      <div
+        class="tile"
+        role="option"
+        tabIndex={reachable ? 0 : -1}
+        aria-selected={selected}
+        aria-label={`Head ${headName(row)}, ${row.reads_as}, ${figure}${row.disagrees ? ", score and ablation disagree" : ""}`}
+        title={tileTitle(heads, row, measure)}
+        style={{ "--role": roleColour(heads, row.role) }}
+        onClick={() => onSelect(row)}
+      >
+        <span class="tile-head">
+          <b>{headName(row)}</b>
+          <span class="tile-figure">{figure}</span>
+        </span>
+        <span class="tile-map">
+          {map && text ? <Thumbnail map={map} text={text} side={side} /> : <span class="no-map">no map</span>}
+        </span>
+        <span class="tile-role">
+          {row.disagrees && <span class="disagree">≠ </span>}
+          {row.role ?? "–"}
+        </span>
+      </div>
+    );
+  }, [heads, row, measure, map, text, side, reachable, selected, onSelect]);
+}
+
+function figureOf(row: HeadRow, measure: Measure): string {
+  const mean = estimateOf(row, measure)?.mean ?? null;
+  return measure.kind === "score" ? fixed(mean) : signed(mean);
+}
+
+function tileTitle(heads: Heads, row: HeadRow, measure: Measure): string {
+  const list = measure.kind === "score" ? heads.scores : heads.ablations;
+  const column = list.find(({ id }) => id === measure.id);
+  const estimate = estimateOf(row, measure) ?? { mean: null, spread: null };
+  const figure = estimateText(estimate, measure.kind === "score" ? fixed : signed);
+  return `Head ${headName(row)}: ${row.reads_as}\n${column?.label ?? measure.id} ${figure}: ${column?.definition ?? ""}`;
 }
 
 /** Scrolls the list, and never the page, until the tile is in sight. */

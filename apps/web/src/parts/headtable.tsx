@@ -1,6 +1,6 @@
 // Scores and ablations of all heads side by side.
 
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { AblationInfo, Estimate, HeadRow, Heads, ScoreInfo } from "../data";
 import { fixed, signed, spreadText } from "../numbers";
 import { headName, sameHead, sortedBy, type HeadRef, type HeadView, type Measure } from "../order";
@@ -23,7 +23,7 @@ interface Props {
 export function HeadTable({ heads, shown, view, selected, onView, onSelect, onOpen }: Props) {
   const table = useRef<HTMLTableElement>(null);
   const onKeyDown = useRoving(table);
-  const scale = barScale(heads);
+  const scale = useMemo(() => barScale(heads), [heads]);
   const heading = { view, onView };
 
   return (
@@ -56,29 +56,15 @@ export function HeadTable({ heads, shown, view, selected, onView, onSelect, onOp
         </thead>
         <tbody>
           {shown.map((row) => (
-            <tr
+            <Row
               key={headName(row)}
-              aria-selected={sameHead(row, selected)}
-              style={{ "--role": roleColour(heads, row.role) }}
-              onClick={() => onSelect(row)}
-              onKeyDown={(event) => event.key === "Enter" && onSelect(row)}
-            >
-              <th scope="row">
-                <button type="button" data-cell tabIndex={-1} title="Open this head above" onClick={() => onOpen(row)}>
-                  {headName(row)}
-                </button>
-              </th>
-              {heads.scores.map((score) => (
-                <Score key={score.id} score={score} row={row} spread={heads.spread} />
-              ))}
-              {heads.ablations.map((ablation) => (
-                <Effect key={ablation.id} ablation={ablation} row={row} scale={scale} spread={heads.spread} />
-              ))}
-              <td class="words" data-cell tabIndex={-1} title={row.note ?? row.reads_as}>
-                {row.disagrees && <span class="disagree">≠ disagree: </span>}
-                {row.reads_as}
-              </td>
-            </tr>
+              heads={heads}
+              row={row}
+              scale={scale}
+              selected={sameHead(row, selected)}
+              onSelect={onSelect}
+              onOpen={onOpen}
+            />
           ))}
         </tbody>
         <tfoot>
@@ -98,6 +84,46 @@ export function HeadTable({ heads, shown, view, selected, onView, onSelect, onOp
         </tfoot>
       </table>
     </div>
+  );
+}
+
+interface RowProps {
+  heads: Heads;
+  row: HeadRow;
+  scale: BarScale;
+  selected: boolean;
+  onSelect: (head: HeadRef) => void;
+  onOpen: (head: HeadRef) => void;
+}
+
+/** Drawn anew only when something about it changes: there may be hundreds. */
+function Row({ heads, row, scale, selected, onSelect, onOpen }: RowProps) {
+  return useMemo(
+    () => (
+      <tr
+        aria-selected={selected}
+        style={{ "--role": roleColour(heads, row.role) }}
+        onClick={() => onSelect(row)}
+        onKeyDown={(event) => event.key === "Enter" && onSelect(row)}
+      >
+        <th scope="row">
+          <button type="button" data-cell tabIndex={-1} title="Open this head above" onClick={() => onOpen(row)}>
+            {headName(row)}
+          </button>
+        </th>
+        {heads.scores.map((score) => (
+          <Score key={score.id} score={score} row={row} spread={heads.spread} />
+        ))}
+        {heads.ablations.map((ablation) => (
+          <Effect key={ablation.id} ablation={ablation} row={row} scale={scale} spread={heads.spread} />
+        ))}
+        <td class="words" data-cell tabIndex={-1} title={row.note ?? row.reads_as}>
+          {row.disagrees && <span class="disagree">≠ disagree: </span>}
+          {row.reads_as}
+        </td>
+      </tr>
+    ),
+    [heads, row, scale, selected, onSelect, onOpen],
   );
 }
 

@@ -28,7 +28,7 @@ export function MapView({ label, text, weights, cursor, scale, onCursor }: Props
   const canvas = useRef<HTMLCanvasElement>(null);
   const [room, setRoom] = useState(480);
   const [zoom, setZoom] = useState(0);
-  const [scroll, setScroll] = useState({ x: 0, y: 0 });
+  const [scrolled, setScrolled] = useState({ x: 0, y: 0 });
 
   const { size } = weights;
   const labels = useMemo(() => text.tokens.map((token) => tokenText(token, kLongestLabel)), [text]);
@@ -38,9 +38,11 @@ export function MapView({ label, text, weights, cursor, scale, onCursor }: Props
   const cell = cells[step]!;
   const total = cell * size;
   const side = step === 0 ? total : Math.min(total, kLargestSide, room - margin);
+  // after zooming out the last scroll event may be of the larger sheet
+  const scroll = { x: Math.min(scrolled.x, total - side), y: Math.min(scrolled.y, total - side) };
 
   useEffect(() => {
-    const observer = new ResizeObserver(() => setRoom(frame.current!.clientWidth));
+    const observer = new ResizeObserver(([entry]) => setRoom(Math.floor(entry!.contentRect.width)));
     observer.observe(frame.current!);
     return () => observer.disconnect();
   }, []);
@@ -107,7 +109,7 @@ export function MapView({ label, text, weights, cursor, scale, onCursor }: Props
         onKeyDown={onKeyDown}
         onPointerMove={onPointerMove}
         onClick={onClick}
-        onScroll={(event) => setScroll({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop })}
+        onScroll={(event) => setScrolled({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop })}
       >
         <div class="map-sheet" style={{ width: `${total}px`, height: `${total}px` }}>
           <canvas ref={canvas} />

@@ -92,7 +92,7 @@ function Tokens({ text }: { text: Text }) {
           <bdi class="word" title={`position ${i}, id ${text.ids[i]}: ${tokenText(token, 40)}`}>
             <TokenPieces token={token} />
           </bdi>
-          {endsLine(token) && <br />}
+          {endsLine(token) ? <br /> : <wbr />}
         </Fragment>
       ))}
     </>

@@ -57,24 +57,47 @@ bool same_view(const View<const T, 2>& a, const View<const T, 2>& b) {
   return a.data == b.data && a.sizes == b.sizes && (a.strides[0] == b.strides[0] || a.size(0) == 1);
 }
 
-// Whether two matrices of packed rows share an element. Memory that interleaves rows of different strides
-// counts as apart.
+// The rows of a matrix in rising order of their addresses; equal rows count once.
 template <class T>
-bool share_elements(const View<const T, 2>& a, const View<const T, 2>& b) {
-  if (a.empty() || b.empty()) return false;
-  const auto first = [](const View<const T, 2>& v) {
-    return v.data + std::min<int64_t>(0, (v.size(0) - 1) * v.stride(0));
-  };
-  const auto end = [](const View<const T, 2>& v) {
-    return v.data + std::max<int64_t>(0, (v.size(0) - 1) * v.stride(0)) + v.size(1);
-  };
-  if (end(a) <= first(b) || end(b) <= first(a)) return false;
-  if (a.size(0) == 1 && b.size(0) == 1) return true;
-  // rows as far apart in both: they lie beside each other when the shift between them leaves room
-  const int64_t stride = std::abs(a.size(0) == 1 ? b.stride(0) : a.stride(0));
-  if (stride == 0 || (b.size(0) > 1 && std::abs(b.stride(0)) != stride)) return same_view(a, b);
-  const int64_t shift = (((b.data - a.data) % stride) + stride) % stride;
-  return shift < a.size(1) || shift + b.size(1) > stride;
+struct RowSpan {
+  const T* first;
+  int64_t rows;
+  int64_t apart;  // from the start of a row to the next; 1 for a single row
+  int64_t width;
+
+  explicit RowSpan(const View<const T, 2>& v)
+      : first(v.data + std::min<int64_t>(0, (v.size(0) - 1) * v.stride(0))),
+        rows(v.stride(0) == 0 ? 1 : v.size(0)),
+        apart(rows == 1 ? 1 : std::abs(v.stride(0))),
+        width(v.size(1)) {}
+  const T* end() const { return first + (rows - 1) * apart + width; }
+  // whether [from, from + size), counted from `first`, meets a row
+  bool meets(int64_t from, int64_t size) const {
+    const int64_t row = from < width ? 0 : (from - width) / apart + 1;
+    return row < rows && row * apart < from + size;
+  }
+};
+
+// Whether two matrices of packed rows share an element.
+template <class T>
+bool share_elements(const View<const T, 2>& x, const View<const T, 2>& y) {
+  if (x.empty() || y.empty()) return false;
+  const RowSpan<T> a(x);
+  const RowSpan<T> b(y);
+  if (a.end() <= b.first || b.end() <= a.first) return false;
+  if (a.rows == 1) return b.meets(a.first - b.first, a.width);
+  const int64_t offset = b.first - a.first;
+  if (a.apart == b.apart && std::max(a.width, b.width) <= a.apart) {
+    // every row of b begins as far from the start of a row of a, its neighbour of before, and may reach the next
+    const int64_t shift = ((offset % a.apart) + a.apart) % a.apart;
+    const int64_t row = (offset - shift) / a.apart;
+    return (shift < a.width && row < a.rows && row + b.rows > 0) ||
+           (shift + b.width > a.apart && row + 1 < a.rows && row + 1 + b.rows > 0);
+  }
+  for (int64_t i = 0; i < b.rows; ++i) {
+    if (a.meets(offset + i * b.apart, b.width)) return true;
+  }
+  return false;
 }
 
 // `output` is `input` itself or shares nothing with it.

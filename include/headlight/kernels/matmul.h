@@ -15,13 +15,13 @@ enum class Activation { kNone, kRelu, kGelu, kGeluTanh };
 // Accumulates in T with fused multiply-adds where the instruction set has them. Outputs are set unless
 // `accumulate`. With k = 0 the product is 0. A view without data is absent.
 // Throws LogicError when sizes do not fit, when an output overlaps an input or another output (residual may
-// be c itself only when equal element for element), or when `accumulate` comes with bias, residual or f.
+// be c itself only when equal element for element), or when `accumulate` comes with bias, residual, pre or f.
 template <class T>
 struct Matmul {
   View<const T, 2> a;         // (m, k), any strides: a.swap(0, 1) is the transpose
   View<const T, 2> b;         // (k, n), any strides
   View<T, 2> c;               // (m, n), rows of unit stride
-  View<const T, 1> bias{};      // (n), optional
+  View<const T, 1> bias{};      // (n), optional, unit stride
   View<const T, 2> residual{};  // (m, n), optional, rows of unit stride
   Activation activation = Activation::kNone;
   View<T, 2> pre{};         // (m, n), optional: the value before the activation, for the backward
@@ -32,7 +32,7 @@ template <class T>
 void matmul(const Matmul<T>& args);
 
 // sums(j) += sum over rows i of x(i, j), in an order that depends on the number of rows alone. The gradient
-// of a bias. x: (m, n); sums: (n).
+// of a bias. x: (m, n), rows of unit stride; sums: (n), unit stride, apart from x. Throws LogicError otherwise.
 template <class T>
 void add_column_sums(View<const T, 2> x, View<T, 1> sums);
 

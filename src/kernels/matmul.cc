@@ -1,0 +1,249 @@
+#include "headlight/kernels/matmul.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul.cc"
+#include "kernels/simd.h"
+// simd.h first: it chooses the targets
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "headlight/base/thread_pool.h"
+#include "kernels/activation-inl.h"
+#include "kernels/check.h"
+#include "kernels/matmul_pack-inl.h"
+#include "kernels/matmul_plan.h"
+#include "kernels/matmul_tile-inl.h"
+#include "kernels/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// What a task keeps in its worker's part of the scratch memory, in elements: panels of b that it packed, its
+// sums over the blocks of k so far, and one finished tile for the epilogue.
+template <class T>
+struct TaskMemory {
+  int64_t packed;
+  int64_t partial_row;
+  int64_t partial;
+  int64_t all;
+
+  explicit TaskMemory(const MatmulPlan& plan) {
+    partial_row = plan.panels_per_task * kTileColumns<T>;
+    packed = partial_row * plan.order.length;
+    partial = plan.order.blocks > 1 ? plan.tiles_per_task * kTileRows * partial_row : 0;
+    all = quotient_up(packed + partial + kTileRows * kTileColumns<T>, 64) * 64;
+  }
+};
+
+// The epilogue of one row: s are the sums.
+template <Activation f, class T>
+void finish_row(const Matmul<T>& args, const T* s, int64_t row, int64_t column, int64_t columns) {
+  const TileTag<T> d;
+  const T* bias = args.bias.data == nullptr ? nullptr : args.bias.data + column * args.bias.stride(0);
+  const T* residual = args.residual.data == nullptr ? nullptr : args.residual[row].data + column;
+  T* pre = args.pre.data == nullptr ? nullptr : args.pre[row].data + column;
+  T* c = args.c[row].data + column;
+  for_each_vector(d, columns, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
+    auto v = part.load(d, s + j);
+    if (bias != nullptr) v = hn::Add(v, part.load(d, bias + j));
+    if (pre != nullptr) part.store(d, v, pre + j);
+    v = activate<f>(d, v);
+    if (residual != nullptr) v = hn::Add(v, part.load(d, residual + j));
+    part.store(d, v, c + j);
+  });
+}
+
+template <class T>
+void finish_rows(const Matmul<T>& args, const T* s, int64_t s_row, int64_t row, int64_t rows, int64_t column,
+                 int64_t columns) {
+  auto* finish = finish_row<Activation::kNone, T>;
+  if (args.activation == Activation::kRelu) finish = finish_row<Activation::kRelu, T>;
+  if (args.activation == Activation::kGelu) finish = finish_row<Activation::kGelu, T>;
+  if (args.activation == Activation::kGeluTanh) finish = finish_row<Activation::kGeluTanh, T>;
+  for (int64_t i = 0; i < rows; ++i) finish(args, s + i * s_row, row + i, column, columns);
+}
+
+template <class T>
+bool has_epilogue(const Matmul<T>& args) {
+  return args.bias.data != nullptr || args.residual.data != nullptr || args.pre.data != nullptr ||
+         args.activation != Activation::kNone;
+}
+
+// One task: for each block of k, the tiles of its rows and columns.
+template <class T>
+class Task {
+ public:
+  Task(const Matmul<T>& args, const MatmulPlan& plan, const TaskMemory<T>& sizes, int64_t index, T* memory)
+      : args_(args),
+        plan_(plan),
+        work_(plan.task(index)),
+        epilogue_(has_epilogue(args)),
+        packed_(memory),
+        partial_(packed_ + sizes.packed),
+        partial_row_(sizes.partial_row),
+        finished_(partial_ + sizes.partial) {}
+
+  void run() {
+    for (int64_t block = 0; block < plan_.order.blocks; ++block) {
+      for (int64_t panel = work_.first_panel; panel < work_.end_panel; ++panel) pack(block, panel);
+      for (int64_t tile = work_.first_tile; tile < work_.end_tile; ++tile) {
+        for (int64_t panel = work_.first_panel; panel < work_.end_panel; ++panel) multiply_tile(block, tile, panel);
+      }
+    }
+  }
+
+ private:
+  int64_t columns_of(int64_t panel) const { return std::min(kTileColumns<T>, plan_.columns - panel * kTileColumns<T>); }
+  // the tile reads whole vectors of b
+  bool is_packed(int64_t panel) const { return args_.b.stride(1) != 1 || columns_of(panel) % kLanes<T> != 0; }
+  T* packed_panel(int64_t panel) const {
+    return packed_ + (panel - work_.first_panel) * kTileColumns<T> * plan_.order.length;
+  }
+
+  void pack(int64_t block, int64_t panel) {
+    if (!is_packed(panel)) return;
+    const int64_t column = panel * kTileColumns<T>;
+    const int64_t columns = columns_of(panel);
+    const View<const T, 2> rows = args_.b.slice(0, plan_.order.begin(block), plan_.order.end(block));
+    pack_panel<T>(rows.slice(1, column, column + columns), quotient_up(columns, kLanes<T>) * kLanes<T>,
+                  packed_panel(panel));
+  }
+
+  void multiply_tile(int64_t block, int64_t index, int64_t panel) {
+    const int64_t row = plan_.first_row(index);
+    const int64_t rows = plan_.first_row(index + 1) - row;
+    const int64_t column = panel * kTileColumns<T>;
+    const int64_t k = plan_.order.begin(block);
+    const int64_t vectors = quotient_up(columns_of(panel), kLanes<T>);
+    T* c = args_.c.data + row * args_.c.stride(0) + column;
+    T* partial = partial_ + (row - plan_.first_row(work_.first_tile)) * partial_row_ +
+                 (panel - work_.first_panel) * kTileColumns<T>;
+
+    Tile<T> tile;
+    tile.k = plan_.order.end(block) - k;
+    tile.a = args_.a.data + row * args_.a.stride(0) + k * args_.a.stride(1);
+    tile.a_row = args_.a.stride(0);
+    tile.a_step = args_.a.stride(1);
+    tile.b = is_packed(panel) ? packed_panel(panel) : args_.b.data + k * args_.b.stride(0) + column;
+    tile.b_step = is_packed(panel) ? vectors * kLanes<T> : args_.b.stride(0);
+    tile.columns = columns_of(panel);
+    // the sums so far
+    tile.addend = block > 0 ? partial : args_.accumulate ? c : nullptr;
+    tile.addend_row = block > 0 ? partial_row_ : args_.c.stride(0);
+    if (block + 1 < plan_.order.blocks) {
+      tile.out = partial;
+      tile.out_row = partial_row_;
+      tile_function<T>(rows, vectors)(tile);
+    } else if (epilogue_) {
+      tile.out = finished_;
+      tile.out_row = kTileColumns<T>;
+      tile_function<T>(rows, vectors)(tile);
+      finish_rows(args_, finished_, kTileColumns<T>, row, rows, column, tile.columns);
+    } else {
+      tile.out = c;
+      tile.out_row = args_.c.stride(0);
+      tile_function<T>(rows, vectors)(tile);
+    }
+  }
+
+  const Matmul<T>& args_;
+  const MatmulPlan& plan_;
+  MatmulTask work_;
+  bool epilogue_;
+  T* packed_;
+  T* partial_;
+  int64_t partial_row_;
+  T* finished_;
+};
+
+template <class T>
+void multiply(const Matmul<T>& args) {
+  const MatmulPlan plan(args.c.size(0), args.c.size(1), args.a.size(1), kTileRows, kTileColumns<T>);
+  const TaskMemory<T> sizes(plan);
+  ThreadPool& pool = default_pool();
+  T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(sizes.all * pool.threads())));
+  pool.run(plan.tasks(),
+           [&](int64_t index, int worker) { Task<T>(args, plan, sizes, index, memory + worker * sizes.all).run(); });
+}
+
+void multiply_float(const Matmul<float>& args) { multiply(args); }
+void multiply_double(const Matmul<double>& args) { multiply(args); }
+
+}  // namespace headlight::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headlight {
+namespace {
+
+HWY_EXPORT(multiply_float);
+HWY_EXPORT(multiply_double);
+
+void dispatch(const Matmul<float>& args) { HEADLIGHT_DISPATCH(multiply_float)(args); }
+void dispatch(const Matmul<double>& args) { HEADLIGHT_DISPATCH(multiply_double)(args); }
+
+constexpr const char* kName = "matmul";
+
+template <class T, int Rank>
+bool is_present(const View<T, Rank>& view) {
+  return view.data != nullptr;
+}
+
+template <class T>
+void check_sizes(const Matmul<T>& args) {
+  const int64_t m = args.a.size(0);
+  const int64_t k = args.a.size(1);
+  const int64_t n = args.b.size(1);
+  require_sizes(kName, "b", args.b, {k, n});
+  require_output<T>(kName, "c", args.c, {m, n});
+  if (is_present(args.bias)) require_rows(kName, "bias", args.bias, {n});
+  if (is_present(args.residual)) require_rows(kName, "residual", args.residual, {m, n});
+  if (is_present(args.pre)) require_output<T>(kName, "pre", args.pre, {m, n});
+  const bool alone = !is_present(args.bias) && !is_present(args.residual) && !is_present(args.pre) &&
+                     args.activation == Activation::kNone;
+  if (args.accumulate && !alone) {
+    throw LogicError(kName, "accumulate with bias, activation, pre or residual; wanted it alone");
+  }
+}
+
+// Rows of unit stride that hold the elements of `view`, and for strides other than 1 those between them.
+template <class T>
+View<const T, 2> covering_rows(View<const T, 2> view) {
+  if (std::abs(view.stride(1)) != 1 && std::abs(view.stride(0)) == 1) view = view.swap(0, 1);
+  if (view.empty()) return {view.data, {0, 0}};
+  const int64_t reach = (view.size(1) - 1) * view.stride(1);
+  return {view.data + std::min<int64_t>(0, reach), {view.size(0), std::abs(reach) + 1}, {view.stride(0), 1}};
+}
+
+template <class T>
+void check_overlaps(const Matmul<T>& args, const char* name, const View<T, 2>& output) {
+  require_apart<T>(kName, name, output, "a", covering_rows<T>(args.a));
+  require_apart<T>(kName, name, output, "b", covering_rows<T>(args.b));
+  if (is_present(args.bias)) {
+    require_apart<T>(kName, name, output, "bias", {args.bias.data, {1, args.bias.size(0)}});
+  }
+}
+
+}  // namespace
+
+template <class T>
+void matmul(const Matmul<T>& args) {
+  check_sizes(args);
+  check_overlaps(args, "c", args.c);
+  if (is_present(args.residual)) require_same_or_apart<T>(kName, "c", args.c, "residual", args.residual);
+  if (is_present(args.pre)) {
+    check_overlaps(args, "pre", args.pre);
+    require_apart<T>(kName, "pre", args.pre, "c", args.c);
+    if (is_present(args.residual)) require_apart<T>(kName, "pre", args.pre, "residual", args.residual);
+  }
+  if (!args.c.empty()) dispatch(args);
+}
+
+template void matmul(const Matmul<float>&);
+template void matmul(const Matmul<double>&);
+
+}  // namespace headlight
+#endif

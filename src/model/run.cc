@@ -31,8 +31,9 @@ bool needs_place(const Slot& slot, bool wanted, bool gradients, bool logits) {
 }
 
 // Gives each slot a place: its own when it is to be found after the forward, else one shared with its like.
+// Returns the elements of all places.
 template <class T>
-void place_slots(typename BasicRun<T>::State& run, int64_t size, int64_t time) {
+int64_t place_slots(typename BasicRun<T>::State& run, int64_t size, int64_t time) {
   constexpr int64_t kAlignment = 16;
   const std::vector<Slot>& slots = run.architecture->sites.slots();
   struct Place {
@@ -60,7 +61,30 @@ void place_slots(typename BasicRun<T>::State& run, int64_t size, int64_t time) {
     }
     total += elements;
   }
-  run.memory = Buffer<T>(total);
+  return total;
+}
+
+// All of a run but its memory and its interventions. Returns the elements of the memory.
+template <class T>
+int64_t plan_state(typename BasicRun<T>::State& run, const ModelConfig& config,
+                   std::shared_ptr<const Architecture<T>> architecture, int64_t size, int64_t time,
+                   const RunOptions& options) {
+  if (time > config.context) {
+    throw Error(ErrorKind::kUsage, "sequence", std::to_string(time) + " tokens",
+                "the model's context is " + std::to_string(config.context));
+  }
+  run.config = config;
+  run.architecture = std::move(architecture);
+  run.options = options;
+  run.capacity = checked_bytes("BasicRun", std::array<int64_t, 2>{size, time}, 1);
+  const SiteTable& sites = run.architecture->sites;
+  run.wanted.assign(sites.slots().size(), false);
+  for (const std::string& pattern : options.capture) {
+    for (int slot : sites.match(pattern)) want(sites, slot, run.wanted);
+  }
+  for (const Intervention& x : options.interventions) want(sites, sites.find(x.site), run.wanted);
+  run.interventions.resize(sites.slots().size());
+  return place_slots<T>(run, size, time);
 }
 
 std::string values_problem(const Intervention& x, int64_t width) {
@@ -167,22 +191,8 @@ template <class T>
 BasicRun<T>::BasicRun(const BasicModel<T>& model, int64_t size, int64_t time, const RunOptions& options)
     : state_(std::make_unique<State>()) {
   State& run = *state_;
-  run.config = model.config();
-  if (time > run.config.context) {
-    throw Error(ErrorKind::kUsage, "sequence", std::to_string(time) + " tokens",
-                "the model's context is " + std::to_string(run.config.context));
-  }
-  run.architecture = model.shared_architecture();
-  run.options = options;
-  run.capacity = checked_bytes("BasicRun", std::array<int64_t, 2>{size, time}, 1);
-  const SiteTable& sites = run.architecture->sites;
-  run.wanted.assign(sites.slots().size(), false);
-  for (const std::string& pattern : options.capture) {
-    for (int slot : sites.match(pattern)) want(sites, slot, run.wanted);
-  }
-  for (const Intervention& x : options.interventions) want(sites, sites.find(x.site), run.wanted);
-  run.interventions.resize(sites.slots().size());
-  place_slots<T>(run, size, time);
+  const int64_t elements = plan_state<T>(run, model.config(), model.shared_architecture(), size, time, options);
+  run.memory = Buffer<T>(elements);
   run.table_length = time;
   fill_position_tables<T>(run.config, run);
   set_interventions(options.interventions);
@@ -245,6 +255,14 @@ int64_t BasicRun<T>::bytes() const noexcept {
   return state_->memory.count() * static_cast<int64_t>(sizeof(T));
 }
 
+template <class T>
+int64_t planned_bytes(const ModelConfig& given, int64_t size, int64_t time, const RunOptions& options) {
+  const ModelConfig config = resolve(given);
+  typename BasicRun<T>::State state;
+  return plan_state<T>(state, config, build_architecture<T>(config), size, time, options) *
+         static_cast<int64_t>(sizeof(T));
+}
+
 std::string to_string(const Intervention& x) {
   std::string text = x.site;
   if (x.head) text += " head " + std::to_string(*x.head);
@@ -265,6 +283,8 @@ std::string to_string(const Intervention& x) {
 
 template class BasicRun<float>;
 template class BasicRun<double>;
+template int64_t planned_bytes<float>(const ModelConfig&, int64_t, int64_t, const RunOptions&);
+template int64_t planned_bytes<double>(const ModelConfig&, int64_t, int64_t, const RunOptions&);
 template void intervene<float>(const Batch&, BasicRun<float>::State&, int);
 template void intervene<double>(const Batch&, BasicRun<double>::State&, int);
 

@@ -77,6 +77,10 @@ BasicRun<T> plan(const BasicModel<T>& model, const Batch& batch, const RunOption
   return BasicRun<T>(model, batch.size, batch.time, options);
 }
 
+// BasicRun::bytes() of a run so planned, from counting: nothing is allocated. Throws as BasicRun, and as resolve().
+template <class T>
+int64_t planned_bytes(const ModelConfig& config, int64_t size, int64_t time, const RunOptions& options = {});
+
 template <class T>
 struct ForwardOptions {
   // Start at this block, from the residual stream that `prefix`, a run of the same batch with

@@ -6,6 +6,7 @@ import "uplot/dist/uPlot.min.css";
 import { cssColour, onRepaint } from "../theme";
 
 const kAxisWidth = 58;
+const kPrintWidth = 660; // fits upright A4 and Letter
 
 export interface ChartProps {
   label: string;
@@ -32,7 +33,11 @@ export function Chart(props: ChartProps) {
   useLayoutEffect(() => {
     const u = new uPlot(options(props, frame.current!.clientWidth), data, frame.current!);
     plot.current = u;
-    const forget = onRepaint(() => u.redraw(false));
+    const forget = onRepaint((printing) => {
+      const width = printing ? kPrintWidth : frame.current!.clientWidth;
+      if (u.width === width) u.redraw(false);
+      else u.setSize({ width, height });
+    });
     return () => {
       forget();
       u.destroy();

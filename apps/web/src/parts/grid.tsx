@@ -5,6 +5,7 @@ import type { AttentionMap, HeadRow, Heads, Text } from "../data";
 import { estimateText, fixed, signed } from "../numbers";
 import { estimateOf, headName, sameHead, type HeadRef, type HeadView, type Measure } from "../order";
 import { roleColour } from "./roles";
+import { bringInside } from "./scroll";
 import { Thumbnail } from "./thumbnail";
 
 const kManyHeads = 40;
@@ -121,14 +122,6 @@ function tileTitle(heads: Heads, row: HeadRow, measure: Measure): string {
   const estimate = estimateOf(row, measure) ?? { mean: null, spread: null };
   const figure = estimateText(estimate, measure.kind === "score" ? fixed : signed);
   return `Head ${headName(row)}: ${row.reads_as}\n${column?.label ?? measure.id} ${figure}: ${column?.definition ?? ""}`;
-}
-
-/** Scrolls the list, and never the page, until the tile is in sight. */
-function bringInside(list: HTMLElement, tile: HTMLElement): void {
-  const outer = list.getBoundingClientRect();
-  const inner = tile.getBoundingClientRect();
-  if (inner.top < outer.top) list.scrollTop -= outer.top - inner.top;
-  else if (inner.bottom > outer.bottom) list.scrollTop += inner.bottom - outer.bottom;
 }
 
 function columnsOf(list: HTMLElement): number {

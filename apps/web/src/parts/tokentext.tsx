@@ -8,6 +8,7 @@ import type { Text } from "../data";
 import type { Weights } from "../maps";
 import { currentPalette, onRepaint } from "../theme";
 import { endsLine, tokenText } from "../tokens";
+import { bringInside } from "./scroll";
 import { TokenPieces } from "./token";
 
 interface Props {
@@ -38,6 +39,8 @@ export function TokenText({ text, weights, cursor, onCursor }: Props) {
       [spans.current[cursor.key], "key"],
     ];
     for (const [span, name] of marked) span?.classList.add(name);
+    const key = spans.current[cursor.key];
+    if (key && !box.current!.matches(":hover")) bringInside(box.current!, key);
     return () => {
       for (const [span, name] of marked) span?.classList.remove(name);
     };

@@ -21,9 +21,9 @@ constexpr int64_t kRowsPerBlock = 64;
 template <int kCount, class D, class P, class T = hn::TFromD<D>>
 HWY_INLINE void add_sums_of(D d, P part, View<const T, 2> x, T* sums) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  Sums<D, kCount> total(d);
+  auto total = zero_sums<kCount>(d);
   for (int64_t begin = 0; begin < x.size(0); begin += kRowsPerBlock) {
-    Sums<D, kCount> block(d);
+    auto block = zero_sums<kCount>(d);
     const int64_t end = std::min(x.size(0), begin + kRowsPerBlock);
     for (int64_t i = begin; i < end; ++i) {
       const T* row = x.data + i * x.stride(0);

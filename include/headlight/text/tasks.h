@@ -15,11 +15,11 @@ namespace headlight {
 // N is drawn for each sequence. Classes: "first copy", and "second copy" for positions whose own token lies in a later
 // copy of R, which can be predicted from the context.
 struct RepeatsOptions {
-  int64_t vocabulary = 64;           // tokens t0, t1, ... besides [start], which is the last id
-  int64_t context = 96;              // T
-  int64_t shortest = 0;              // N >= ..., 0: T / 4
-  int64_t longest = 0;               // N <= ..., 0: T / 2
-  int64_t held_out_every = 5;        // N with N mod this = 1 is never trained but validated; 0: N of both are the same
+  int64_t vocabulary = 64;     // tokens t0, t1, ... besides [start], which is the last id
+  int64_t context = 96;        // T
+  int64_t shortest = 0;        // N >= ..., 0: T / 4
+  int64_t longest = 0;         // N <= ..., 0: T / 2
+  int64_t held_out_every = 5;  // N with N mod this = 1 is never trained but validated; 0: N of both are the same
   int64_t validation_sequences = 128;
 
   bool operator==(const RepeatsOptions&) const = default;
@@ -55,9 +55,9 @@ Samples repeated_sequences(const RepeatedSequences& options);
 // Each sequence draws its identifiers and gives each a part name at random, so that a name that returns can only
 // be copied. Classes: "text", "new name" (where a part name first occurs), "copied name" (where it returns).
 struct LogLinesOptions {
-  int64_t context = 128;             // T
-  int64_t identifiers = 3;           // of each sequence, at most
-  int64_t held_out_every = 7;        // identifiers with number mod this = 6, as P-104, are never trained but validated
+  int64_t context = 128;       // T
+  int64_t identifiers = 3;     // of each sequence, at most
+  int64_t held_out_every = 7;  // identifiers with number mod this = 6, as P-104, are never trained but validated
   int64_t validation_sequences = 256;
 
   bool operator==(const LogLinesOptions&) const = default;

@@ -28,7 +28,7 @@ describe("readReport", () => {
   it.each([
     [null, /holds no report/],
     ["  ", /holds no report/],
-    ["__HEADLIGHT_DATA__", /empty page/],
+    ["__HEADLIGHT_DATA__", /without its data/],
     ['{"format": "headlight-report-1", "title": "cut', /damaged or cut short/],
     ['{"format": "headlight-report-2"}', /reads "headlight-report-1", the data has "headlight-report-2"/],
     ["{}", /has no format/],

@@ -91,7 +91,7 @@ describe("opening", () => {
   });
 
   it.each([
-    ["no data", template, /empty page of a report/],
+    ["no data", template, /page of a report without its data/],
     ["cut", template.replace("__HEADLIGHT_DATA__", '{"format": "headlight-report-1", '), /damaged or cut short/],
     ["other", template.replace("__HEADLIGHT_DATA__", '{"format": "headlight-report-9"}'), /data has "headlight-report-9"/],
     ["wrong", template.replace("__HEADLIGHT_DATA__", '{"format": "headlight-report-1", "title": 5}'), /title: text wanted, 5 found/],

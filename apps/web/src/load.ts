@@ -9,7 +9,7 @@ export function readReport(source: string | null | undefined): Report {
   const json = source?.trim() ?? "";
   if (json === "") throw new DataError("This page holds no report: its data is missing.");
   if (!json.startsWith("{")) {
-    throw new DataError("This is the empty page of a report. `headlight report MODEL --out report.html` fills it in.");
+    throw new DataError("This is the page of a report without its data; “headlight report MODEL --out report.html” writes one with data.");
   }
   let value: unknown;
   try {

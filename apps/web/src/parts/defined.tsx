@@ -35,7 +35,7 @@ export function FocusBubble() {
 
   useLayoutEffect(() => {
     if (!anchor) return;
-    const follow = () => place(bubble.current!, anchor.getBoundingClientRect());
+    const follow = () => place(bubble.current!, anchor);
     follow();
     addEventListener("scroll", follow, { capture: true, passive: true });
     return () => removeEventListener("scroll", follow, { capture: true });
@@ -48,13 +48,15 @@ export function FocusBubble() {
   );
 }
 
-/** Below the anchor, or above it where there is no room; always inside the window. */
-function place(bubble: HTMLElement, anchor: DOMRect): void {
+/** Below the anchor, or above it where there is no room; inside the window, and over the grid for one of its tiles. */
+function place(bubble: HTMLElement, anchor: HTMLElement): void {
   const margin = 8;
+  const { top: start, bottom, left: wanted } = anchor.getBoundingClientRect();
   const { width, height } = bubble.getBoundingClientRect();
-  const below = anchor.bottom + margin;
-  const top = below + height > innerHeight ? anchor.top - margin - height : below;
-  const left = Math.min(Math.max(margin, anchor.left), document.documentElement.clientWidth - width - margin);
+  const edge = anchor.closest(".grid")?.getBoundingClientRect().right ?? document.documentElement.clientWidth - margin;
+  const below = bottom + margin;
+  const top = below + height > innerHeight ? start - margin - height : below;
+  const left = Math.max(margin, Math.min(wanted, edge - width));
   bubble.style.top = `${Math.max(margin, top)}px`;
   bubble.style.left = `${left}px`;
 }

@@ -111,12 +111,12 @@ interface MapPanelProps {
   name: string;
 }
 
-/** The map and what hangs on its cursor; the cursor stays when the head changes. */
+/** The map and what hangs on its cursor; a cursor that was placed stays when the head changes. */
 function MapPanel({ report, text, map, name }: MapPanelProps) {
   const weights = weightsOf(map, text);
   const [scale, setScale] = useState<Scale>("absolute");
-  const [cursor, setCursor] = useState<Cursor>(() => firstCursor(weights));
-  const here = { text, weights, cursor };
+  const [placed, setCursor] = useState<Cursor | null>(null);
+  const here = { text, weights, cursor: placed ?? firstCursor(weights) };
   const label = `Attention of head ${name} on ${text.name}, ${weights.size} tokens`;
   return (
     <div class="map-panel">

@@ -48,7 +48,6 @@ export function HeadTable({ heads, shown, view, selected, onView, onSelect, onOp
                 column={{ kind: "ablation", id: ablation.id }}
                 label={ablation.label}
                 how={`${ablation.definition}, ${ablation.unit}`}
-                wide
               />
             ))}
             <th scope="col">reads as</th>
@@ -131,19 +130,18 @@ interface HeadingProps {
   column: Measure | "position";
   label: string;
   how: string;
-  wide?: boolean;
   view: HeadView;
   onView: (view: HeadView) => void;
 }
 
-function Heading({ column, label, how, wide, view, onView }: HeadingProps) {
+function Heading({ column, label, how, view, onView }: HeadingProps) {
   const active =
     column === "position"
       ? view.by === "position"
       : view.by === "value" && view.measure.kind === column.kind && view.measure.id === column.id;
   const sort = !active ? "none" : view.descending ? "descending" : "ascending";
   return (
-    <th scope="col" aria-sort={sort} class={wide ? "wide" : ""}>
+    <th scope="col" aria-sort={sort}>
       <button type="button" data-cell tabIndex={-1} title={`${how}. Press to sort.`} onClick={() => onView(sortedBy(view, column))}>
         {label}
         <span class="sort-sign" aria-hidden="true">

@@ -158,9 +158,9 @@ class ForwardWorker {
 
   void load_tile(const Head<T>& head, int64_t tile, Range keys) {
     const int64_t begin = head.spans.k.begin + keys.begin, end = head.spans.k.begin + keys.end;
-    copy_rows(k_.slice(0, begin, end), keys_ + (keys.begin - tile) * K_, K_);
+    copy_rows(k_.slice(0, begin, end), T(1), keys_ + (keys.begin - tile) * K_, K_);
     T* values = values_ + (keys.begin - tile) * M_;
-    values_finite_ = copy_rows(v_.slice(0, begin, end), values, M_);
+    values_finite_ = copy_rows(v_.slice(0, begin, end), T(1), values, M_);
     if (!values_finite_) replace_non_finite(values, keys.size(), M_, M_);
   }
 

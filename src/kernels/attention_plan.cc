@@ -85,10 +85,43 @@ void TaskList::fill(const AttentionPattern<T>& pattern, Task* tasks) const {
   });
 }
 
+template <class T>
+BackwardPlan::BackwardPlan(const AttentionBackward<T>& args, int64_t block, int threads)
+    : B(args.q.size(0)), Tq(args.q.size(1)), Tk(args.k.size(1)), Hkv(args.k.size(2)), blocks(ceil_div(Tq, block)) {
+  const int64_t tiles = ceil_div(Tk, kTileKeys);
+  splits = std::clamp<int64_t>(tiles, 1, kKeySplits);
+  apart = splits > 1 && B * Hkv < kTasksPerThread * threads;
+  tiles_per_task = apart ? ceil_div(tiles, splits) : tiles;
+}
+
+template <class T>
+void BackwardPlan::fill(const AttentionPattern<T>& pattern, BackwardTask* tasks) const {
+  BackwardTask* next = tasks;
+  for (int64_t b = 0; b < B; ++b) {
+    const Spans spans = spans_of(pattern, b, Tq, Tk);
+    const Band band(pattern.pos0, pattern.left, pattern.right, spans.k.size());
+    int64_t work = 0;
+    for (int64_t row = 0; row < spans.q.size(); row += kTileKeys) work += band.keys(row).size();
+    for (int64_t g = 0; g < Hkv; ++g) {
+      for (int64_t split = 0; split < (apart ? splits : 1); ++split) {
+        *next++ = {b, g, {split, apart ? split + 1 : splits}, work};
+      }
+    }
+  }
+  std::sort(tasks, next, [](const BackwardTask& a, const BackwardTask& c) {
+    if (a.work != c.work) return a.work > c.work;
+    if (a.b != c.b) return a.b < c.b;
+    if (a.g != c.g) return a.g < c.g;
+    return a.splits.begin < c.splits.begin;
+  });
+}
+
 #define HEADLIGHT_INSTANTIATE(T)                                                                             \
   template Spans spans_of(const AttentionPattern<T>&, int64_t, int64_t, int64_t);                            \
   template TaskList::TaskList(const AttentionPattern<T>&, int64_t, int64_t, int64_t, int64_t, int64_t, int); \
-  template void TaskList::fill(const AttentionPattern<T>&, Task*) const;
+  template void TaskList::fill(const AttentionPattern<T>&, Task*) const;                                     \
+  template BackwardPlan::BackwardPlan(const AttentionBackward<T>&, int64_t, int);                            \
+  template void BackwardPlan::fill(const AttentionPattern<T>&, BackwardTask*) const;
 HEADLIGHT_INSTANTIATE(float)
 HEADLIGHT_INSTANTIATE(double)
 #undef HEADLIGHT_INSTANTIATE

@@ -79,6 +79,34 @@ class TaskList {
   int64_t B_, H_, Tq_, Tk_, rows_per_task_, count_;
 };
 
+// Tiles of keys are dealt in turn to this many splits, each with a dq of its own; see the backward.
+constexpr int64_t kKeySplits = 4;
+
+// Key/value head g of one batch entry, and which splits of its tiles.
+struct BackwardTask {
+  int64_t b;
+  int64_t g;
+  Range splits;
+  int64_t work;
+};
+
+// How one backward is cut.
+struct BackwardPlan {
+  template <class T>
+  BackwardPlan(const AttentionBackward<T>& args, int64_t block, int threads);
+
+  int64_t count() const { return B * Hkv * (apart ? splits : 1); }
+  // Writes count() tasks, those with most work first.
+  template <class T>
+  void fill(const AttentionPattern<T>& pattern, BackwardTask* tasks) const;
+
+  int64_t B, Tq, Tk, Hkv;
+  int64_t blocks;          // of rows, at most, in a head
+  int64_t splits;          // that can have a tile
+  bool apart;              // each split is a task of its own
+  int64_t tiles_per_task;  // at most
+};
+
 // Hands out 64-byte aligned pieces of one block of memory; without a block it only counts.
 class Arena {
  public:

@@ -235,9 +235,15 @@ void unpack_transposed(const T* HWY_RESTRICT from, View<T, 2> to) {
   }
 }
 
-// to[row][c] = from(row, c); says whether all are finite.
+// columns rounded up to whole vectors
 template <class T>
-bool copy_rows(View<const T, 2> from, T* HWY_RESTRICT to, int64_t to_row) {
+constexpr int64_t padded(int64_t columns) {
+  return (columns + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+// to[row][c] = factor * from(row, c), 0 from the last column up to to_row; says whether all are finite.
+template <class T>
+bool copy_rows(View<const T, 2> from, T factor, T* HWY_RESTRICT to, int64_t to_row) {
   const Tag<T> d;
   const int64_t columns = from.size(1);
   const int64_t whole = from.stride(1) == 1 ? columns / kLanes<T> * kLanes<T> : 0;
@@ -248,14 +254,15 @@ bool copy_rows(View<const T, 2> from, T* HWY_RESTRICT to, int64_t to_row) {
     const T* in = from.data + i * from.stride(0);
     T* out = to + i * to_row;
     for (int64_t c = 0; c < whole; c += kLanes<T>) {
-      const Vec<T> x = hn::LoadU(d, in + c);
+      const Vec<T> x = hn::Mul(hn::LoadU(d, in + c), hn::Set(d, factor));
       zeros = hn::MulAdd(x, hn::Zero(d), zeros);
       hn::StoreU(x, d, out + c);
     }
     for (int64_t c = whole; c < columns; ++c) {
-      out[c] = in[c * from.stride(1)];
+      out[c] = factor * in[c * from.stride(1)];
       zero += out[c] * T(0);
     }
+    std::fill(out + columns, out + to_row, T(0));
   }
   return hn::AllTrue(d, hn::Eq(zeros, zeros)) && zero == zero;
 }
@@ -323,6 +330,10 @@ struct TileMask {
       visible = hn::And(visible, hn::Ne(added, hn::Set(d, kMinusInfinity<T>)));
     }
     return visible;
+  }
+  bool sees_one(int64_t key, int64_t lane) const {
+    return static_cast<T>(key) >= first[lane] && static_cast<T>(key) < end[lane] &&
+           (addend == nullptr || addend[key * kBlockRows<T> + lane] != kMinusInfinity<T>);
   }
 };
 

@@ -421,6 +421,152 @@ Case<T> random_case(uint64_t seed, int64_t work = 2000000) {
   return c;
 }
 
+// ---- the truth, and how far from it a result may be
+
+// The true results in float64 of a problem, and for each element the error that a result in T may have.
+// u: unit roundoff. A score of magnitude A carries about sqrt(d_k) A of it when errors add up at random, exp
+// makes them relative errors of a weight, and the sums over keys add a few more. The allowed error is this
+// times the sum of the magnitudes that were added up. Weights below the smallest normal number may be 0.
+template <class T>
+struct Truth {
+  explicit Truth(const Case<T>& c) : exact(c.template as<double>()), o(exact.o) {
+    reference::attention_forward(exact.forward());
+    weights = exact.weights();
+    reference::attention_rows(exact.rows(weights));
+    group = exact.n.Hkv == 0 ? 1 : exact.n.H / exact.n.Hkv;
+    factors = Tensor<double, 3>(std::array<int64_t, 3>{exact.n.B, exact.n.H, exact.n.Tq});
+    factors.each([&](double& x, const std::array<int64_t, 3>& at) { x = factor(at[0], at[1], at[2]); });
+    o.each([&](double& x, const std::array<int64_t, 4>& at) {
+      x = 0;
+      for (int64_t j = 0; j < exact.n.Tk; ++j) {
+        x += weight_error(1, weights(at[0], at[2], at[1], j)) * size(exact.v, at[0], j, at[2], at[3]);
+      }
+    });
+    spread = o;
+    o.each([&](double& x, const std::array<int64_t, 4>& at) {
+      x = x * factors(at[0], at[2], at[1]) + 4 * double(std::numeric_limits<T>::denorm_min());
+    });
+  }
+
+  // Also the gradients.
+  Truth& with_gradients() {
+    reference::attention_backward(exact.backward());
+    clear(dq = exact.dq);
+    clear(dk = exact.dk);
+    clear(dv = exact.dv);
+    clear(dbias = exact.dbias);
+    clear(dslopes = exact.dslopes);
+    clear(dsinks = exact.dsinks);
+    for (int64_t b = 0; b < exact.n.B; ++b) {
+      for (int64_t h = 0; h < exact.n.H; ++h) {
+        for (int64_t i = 0; i < exact.n.Tq; ++i) add_row(b, h, i);
+      }
+    }
+    return *this;
+  }
+
+  Tensor<double, 4> weight_errors() const {
+    Tensor<double, 4> out = weights;
+    out.each([&](double& x, const std::array<int64_t, 4>& at) { x = weight_error(factors(at[0], at[1], at[2]), x); });
+    return out;
+  }
+
+  Case<double> exact;
+  Tensor<double, 4> weights;
+  // allowed errors
+  Tensor<double, 4> o, dq, dk, dv, dbias;
+  Tensor<double, 1> dslopes, dsinks;
+
+ private:
+  double size(const Tensor<double, 4>& kv, int64_t b, int64_t j, int64_t h, int64_t c) const {
+    return std::abs(kv(b, j, h / group, c));
+  }
+  template <int Rank>
+  static void clear(const Tensor<double, Rank>& tensor) {
+    tensor.each([](double& x, const auto&) { x = 0; });
+  }
+
+  // weights below the smallest normal number may be 0
+  static double weight_error(double relative, double weight) {
+    return weight == 0 ? 0 : relative * weight + 2 * double(std::numeric_limits<T>::min());
+  }
+  double factor(int64_t b, int64_t h, int64_t i) const {
+    // against a result in double the truth errs as much as what is tested
+    const double u = std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == sizeof(double) ? 2 : 1);
+    const double tiles = std::ceil(double(exact.n.Tk) / 128);
+    return u * (16 + 4 * std::sqrt(std::max(1.0, double(exact.n.K))) * magnitude(b, h, i) + 2 * std::sqrt(tiles));
+  }
+  // A_i, the largest magnitude that enters a visible score
+  double magnitude(int64_t b, int64_t h, int64_t i) const {
+    double largest = 0;
+    for (int64_t j = 0; j < exact.n.Tk; ++j) {
+      if (weights(b, h, i, j) == 0) continue;
+      double sum = 0;
+      for (int64_t c = 0; c < exact.n.K; ++c)
+        sum += std::abs(exact.scale * exact.q(b, i, h, c)) * size(exact.k, b, j, h, c);
+      if (exact.bias.exists()) sum += std::abs(exact.bias.at(broadcast(exact.bias, b, h, i, j)));
+      if (exact.slopes.exists()) sum += exact.slopes(h) * distance(b, i, j);
+      largest = std::max(largest, sum);
+    }
+    return largest;
+  }
+  static std::array<int64_t, 4> broadcast(const Tensor<double, 4>& x, int64_t b, int64_t h, int64_t i, int64_t j) {
+    std::array<int64_t, 4> at{b, h, i, j};
+    for (int d = 0; d < 4; ++d) at[d] = x.sizes()[d] == 1 ? 0 : at[d];
+    return at;
+  }
+  double distance(int64_t b, int64_t i, int64_t j) const {
+    const int64_t q_begin = exact.q_begin.exists() ? exact.q_begin(b) : 0;
+    const int64_t k_begin = exact.k_begin.exists() ? exact.k_begin(b) : 0;
+    return std::abs(double(exact.pos0 + i - q_begin - (j - k_begin)));
+  }
+
+  void add_row(int64_t b, int64_t h, int64_t i) {
+    const double allowed = factors(b, h, i);
+    // D comes from an o whose error is a multiple of P|V|, not of |o|
+    double D = 0;
+    for (int64_t c = 0; c < exact.n.M; ++c) D += std::abs(exact.d_o(b, i, h, c)) * spread(b, i, h, c);
+    for (int64_t j = 0; j < exact.n.Tk; ++j) {
+      const double weight = weights(b, h, i, j);
+      if (weight == 0) continue;
+      const double error = weight_error(allowed, weight);
+      double dP = 0;
+      for (int64_t c = 0; c < exact.n.M; ++c) {
+        dP += std::abs(exact.d_o(b, i, h, c)) * size(exact.v, b, j, h, c);
+        dv(b, j, h / group, c) += error * std::abs(exact.d_o(b, i, h, c));
+      }
+      const double dS = error * (dP + D), ds = dS * std::abs(exact.scale);
+      for (int64_t c = 0; c < exact.n.K; ++c) {
+        dq(b, i, h, c) += ds * size(exact.k, b, j, h, c);
+        dk(b, j, h / group, c) += ds * std::abs(exact.q(b, i, h, c));
+      }
+      if (dbias.exists()) dbias.at(broadcast(dbias, b, h, i, j)) += dS;
+      if (dslopes.exists()) dslopes(h) += dS * distance(b, i, j);
+    }
+    if (dsinks.exists()) {
+      const auto& row = exact.statistics(b, h, i);
+      dsinks(h) += weight_error(allowed, std::exp(exact.sinks(h) - row.max) / row.sum) * D;
+    }
+  }
+
+  Tensor<double, 4> spread;   // P |V|
+  Tensor<double, 3> factors;  // relative error of a row
+  int64_t group = 1;
+};
+
+// The three-token example of the textbooks: Q = K, d_k = d_v = 2.
+inline Case<float> worked_case() {
+  Case<float> c({1, 3, 3, 1, 1, 2, 2});
+  const float k[3][2] = {{1, 0}, {0, 1}, {1, 1}}, v[3][2] = {{1, 0}, {0, 2}, {3, 3}};
+  for (int i = 0; i < 3; ++i) {
+    for (int x = 0; x < 2; ++x) {
+      c.q(0, i, 0, x) = c.k(0, i, 0, x) = k[i][x];
+      c.v(0, i, 0, x) = v[i][x];
+    }
+  }
+  return c;
+}
+
 // ---- comparisons
 
 template <int Rank>

@@ -28,6 +28,13 @@ std::string content_of(const fs::path& path) {
   return "";
 }
 
+void demand_run(const fs::path& path) {
+  if (fs::exists(path / kTraining)) return;
+  throw Error(ErrorKind::kMissingInput, path.string(),
+              fs::exists(path) ? "holds no run: there is no training.json" : "there is no such folder",
+              "expected the folder of a run, as --out made it");
+}
+
 // Files that write_file_atomically had not renamed yet when the process was killed.
 void remove_temporaries(const fs::path& path) {
   std::vector<fs::path> found;
@@ -84,11 +91,7 @@ std::unique_ptr<RunFolder> RunFolder::create(const fs::path& path, const Trainer
 }
 
 std::unique_ptr<RunFolder> RunFolder::open(const fs::path& path) {
-  if (!fs::exists(path / kTraining)) {
-    throw Error(ErrorKind::kMissingInput, path.string(),
-                fs::exists(path) ? "holds no run: there is no training.json" : "there is no such folder",
-                "expected the folder of a run, as --out made it");
-  }
+  demand_run(path);
   std::unique_ptr<RunFolder> folder(new RunFolder(path));
   folder->take_lock();
   remove_temporaries(path);
@@ -108,6 +111,13 @@ void RunFolder::prepare_resume(const TrainerOptions& options, int64_t step) cons
 void RunFolder::write_descriptions(const TrainerOptions& options) const {
   save_tokenizer(*options.data->tokenizer(), path_);
   write_file_atomically(path_ / "config.json", to_json(options.model));
+}
+
+TrainerOptions read_training_options(const fs::path& folder) {
+  demand_run(folder);
+  const fs::path file = folder / kTraining;
+  std::vector<std::string> messages;
+  return options_from_training_json(read_file(file), file.string(), messages);
 }
 
 }  // namespace headlight

@@ -2,6 +2,7 @@
 // All that decides how a model is trained. The same options give the same bits.
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -38,5 +39,9 @@ struct TrainerOptions {
 // `options` with the model resolved for the data. Throws Error (usage) naming the first option that does not fit;
 // `name_of_field` says how the person wrote a field, for example "--rate" for rate. Throws LogicError without data.
 TrainerOptions resolve(const TrainerOptions& options, std::string (*name_of_field)(const std::string& field) = nullptr);
+
+// The options that the run in `folder` was begun with, whether or not a trainer uses it now. Errors: missing input when
+// the folder holds no run or its training text has gone; bad data naming the key.
+TrainerOptions read_training_options(const std::filesystem::path& folder);
 
 }  // namespace headlight

@@ -8,7 +8,9 @@ constexpr int64_t kAlignment = 16;  // elements: one cache line of floats
 }  // namespace
 
 int ParameterTable::add(Parameter parameter) {
-  if (contains(parameter.name)) throw LogicError("ParameterTable::add", parameter.name + " is there already");
+  if (!by_name_.emplace(parameter.name, static_cast<int>(parameters_.size())).second) {
+    throw LogicError("ParameterTable::add", parameter.name + " is there already");
+  }
   parameter.offset = length_;
   parameter.count = 1;
   for (int64_t n : parameter.shape) parameter.count *= n;
@@ -19,17 +21,11 @@ int ParameterTable::add(Parameter parameter) {
 }
 
 int ParameterTable::find(const std::string& name) const {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].name == name) return static_cast<int>(i);
-  }
-  throw LogicError("ParameterTable::find", "the model has no parameter " + name);
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) throw LogicError("ParameterTable::find", "the model has no parameter " + name);
+  return found->second;
 }
 
-bool ParameterTable::contains(const std::string& name) const noexcept {
-  for (const Parameter& p : parameters_) {
-    if (p.name == name) return true;
-  }
-  return false;
-}
+bool ParameterTable::contains(const std::string& name) const noexcept { return by_name_.count(name) != 0; }
 
 }  // namespace headlight

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "headlight/tensor/view.h"
@@ -36,6 +37,7 @@ class ParameterTable {
 
  private:
   std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, int> by_name_;
   int64_t length_ = 0;
   int64_t count_ = 0;
 };

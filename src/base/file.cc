@@ -94,6 +94,7 @@ class TemporaryFile final : public FileSink {
  public:
   TemporaryFile(const std::filesystem::path& target, uint64_t total_bytes)
       : target_(target), path_(target.string() + ".tmp-" + std::to_string(::getpid())), total_(total_bytes) {
+    refuse_what_is_no_file();
     file_.fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file_.fd < 0) {
       throw Error(ErrorKind::kCannotCreate, target_.string(), "cannot be created: " + reason(errno));
@@ -126,6 +127,13 @@ class TemporaryFile final : public FileSink {
   }
 
  private:
+  // a rename would replace a device or a pipe by the file
+  void refuse_what_is_no_file() const {
+    struct stat info {};
+    if (::stat(target_.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
+    throw Error(ErrorKind::kCannotWrite, target_.string(), kind_of(info.st_mode), "expected a regular file or none");
+  }
+
   [[noreturn]] void fail(int code) const {
     std::string found = "cannot be written: " + reason(code);
     if (code == ENOSPC || code == EDQUOT) {

@@ -45,7 +45,7 @@ class FileSink {
 // Writes to a temporary file in the same folder, syncs it, renames it to `path`, and syncs the folder: a
 // reader sees the old file or the new one, whole, also after a crash. On failure the temporary is removed,
 // the old file stays, and Error (cannot write) names `path`, the reason, and for a full disk the bytes
-// still needed (`total_bytes`).
+// still needed (`total_bytes`). A `path` that is a folder, pipe or device is refused (cannot write).
 void write_file_atomically(const std::filesystem::path& path, uint64_t total_bytes,
                            const std::function<void(FileSink&)>& write);
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

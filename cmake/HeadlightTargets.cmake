@@ -16,6 +16,12 @@ target_compile_options(headlight_settings INTERFACE
   # GCC 12 sees overlaps in std::string that are not there (its bug 105651)
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
+# Installs the target of one folder as headlight::NAME.
+function(headlight_export name)
+  set_target_properties(headlight_${name} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS headlight_${name} EXPORT headlightTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
 # headlight_library(NAME SOURCES... [PUBLIC targets...] [PRIVATE targets...])
 # One static library for src/NAME, with the public headers of include/headlight.
 function(headlight_library name)
@@ -27,5 +33,5 @@ function(headlight_library name)
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_features(headlight_${name} PUBLIC cxx_std_20)
   target_link_libraries(headlight_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:headlight_settings>)
-  set_target_properties(headlight_${name} PROPERTIES EXPORT_NAME ${name})
+  headlight_export(${name})
 endfunction()

@@ -47,7 +47,7 @@ void activate_rows_backward(const View<const T, 2>& x, const View<const T, 2>& d
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void sigmoids(D d, V g, V& s, V& s_of_minus) {
   const V one = hn::Set(d, hn::TFromD<D>(1));
-  const V e = exp(d, hn::Neg(hn::Abs(g)));
+  const V e = exp_of_negative(d, hn::Neg(hn::Abs(g)));
   const V high = hn::Div(one, hn::Add(one, e));
   const V low = hn::Mul(high, e);
   const auto negative = hn::Lt(g, hn::Zero(d));

@@ -7,23 +7,34 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "headlight/base/thread_pool.h"
+#include "kernels/check.h"
+#include "kernels/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
+// z = x + y for rows [begin, end)
 template <class T>
-void add_row(const T* x, const T* y, T* z, int64_t n) {
+void add_rows(const View<const T, 2>& x, const View<const T, 2>& y, const View<T, 2>& z, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
-  for (; i < n; ++i) z[i] = x[i] + y[i];
+  for (int64_t row = begin; row < end; ++row) {
+    const T* left = x[row].data;
+    const T* right = y[row].data;
+    T* to = z[row].data;
+    for_each_vector(d, z.size(1), [&](auto part, int64_t i) HEADLIGHT_LOOP_BODY {
+      part.store(d, hn::Add(part.load(d, left + i), part.load(d, right + i)), to + i);
+    });
+  }
 }
 
-void add_row_float(const float* x, const float* y, float* z, int64_t n) { add_row(x, y, z, n); }
-void add_row_double(const double* x, const double* y, double* z, int64_t n) { add_row(x, y, z, n); }
+void add_float(const View<const float, 2>& x, const View<const float, 2>& y, const View<float, 2>& z, int64_t begin,
+               int64_t end) {
+  add_rows(x, y, z, begin, end);
+}
+void add_double(const View<const double, 2>& x, const View<const double, 2>& y, const View<double, 2>& z, int64_t begin,
+                int64_t end) {
+  add_rows(x, y, z, begin, end);
+}
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -32,30 +43,23 @@ HWY_AFTER_NAMESPACE();
 namespace headlight {
 namespace {
 
-HWY_EXPORT(add_row_float);
-HWY_EXPORT(add_row_double);
+HWY_EXPORT(add_float);
+HWY_EXPORT(add_double);
 
-void dispatch(const float* x, const float* y, float* z, int64_t n) { HEADLIGHT_DISPATCH(add_row_float)(x, y, z, n); }
-void dispatch(const double* x, const double* y, double* z, int64_t n) {
-  HEADLIGHT_DISPATCH(add_row_double)(x, y, z, n);
-}
-
-constexpr int64_t kRowsPerTask = 64;
+auto kernel_for(float) { return HEADLIGHT_DISPATCH(add_float); }
+auto kernel_for(double) { return HEADLIGHT_DISPATCH(add_double); }
 
 }  // namespace
 
 template <class T>
 void add(View<const T, 2> x, View<const T, 2> y, View<T, 2> z) {
-  if (x.sizes != y.sizes || x.sizes != z.sizes) {
-    throw LogicError("add", "x " + shape_text(x) + ", y " + shape_text(y) + ", z " + shape_text(z) + " differ");
-  }
-  const int64_t rows = x.size(0);
-  default_pool().run((rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
-    const int64_t end = std::min(rows, (task + 1) * kRowsPerTask);
-    for (int64_t i = task * kRowsPerTask; i < end; ++i) {
-      dispatch(x[i].data, y[i].data, z[i].data, x.size(1));
-    }
-  });
+  require_rows("add", "x", x, z.sizes);
+  require_rows("add", "y", y, z.sizes);
+  require_output("add", "z", z, z.sizes);
+  require_same_or_apart("add", "z", z, "x", x);
+  require_same_or_apart("add", "z", z, "y", y);
+  const auto kernel = kernel_for(T());
+  for_row_blocks(z.size(0), z.size(1), [&](int64_t begin, int64_t end) { kernel(x, y, z, begin, end); });
 }
 
 template void add(View<const float, 2>, View<const float, 2>, View<float, 2>);

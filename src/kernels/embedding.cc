@@ -97,6 +97,7 @@ template <class T>
 void embedding_forward(View<const int32_t, 1> index, View<const T, 2> table, View<T, 2> y, bool accumulate) {
   require_unit_stride("embedding_forward", "table", table);
   require_output("embedding_forward", "y", y, {index.size(0), table.size(1)});
+  require_apart("embedding_forward", "y", y, "table", table);
   require_indices("embedding_forward", index, table.size(0));
   const auto kernel = gather(T());
   for_row_blocks(y.size(0), y.size(1),
@@ -107,6 +108,7 @@ template <class T>
 void embedding_backward(View<const int32_t, 1> index, View<const T, 2> dy, View<T, 2> dtable) {
   require_rows("embedding_backward", "dy", dy, {index.size(0), dtable.size(1)});
   require_output("embedding_backward", "dtable", dtable, dtable.sizes);
+  require_apart("embedding_backward", "dtable", dtable, "dy", dy);
   require_indices("embedding_backward", index, dtable.size(0));
   const auto kernel = scatter(T());
   const int64_t columns = dy.size(1);

@@ -113,6 +113,14 @@ HWY_INLINE V exp_of_moderate(D d, V x) {
   return hn::Mul(p, power_of_two(d, n));
 }
 
+// exp(x) for x <= 0, as 0 where it is no normal number: below -87 in float, -708 in double. NaN is kept.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_of_negative(D d, V x) {
+  using T = hn::TFromD<D>;
+  const auto vanishes = hn::Lt(x, hn::Set(d, sizeof(T) == 4 ? T(-87) : T(-708)));
+  return hn::IfThenZeroElse(vanishes, exp_of_moderate(d, x));
+}
+
 // The part of the standard normal distribution above a, by exp(-a^2/2): Q(a) = erfc(a / sqrt 2) / 2.
 // For 0 <= a <= kNormalTailEnd; relative error about 1e-7 (a^2 + 1) in float, 2e-16 (a^2 + 4) in double.
 template <class T>

@@ -27,11 +27,11 @@ struct RowMoments {
 template <class T>
 HWY_INLINE RowMoments<T> layer_norm_moments(const T* x, int64_t n, T epsilon) {
   const hn::ScalableTag<T> d;
-  const T count = static_cast<T>(n > 0 ? n : 1);
+  const T share = T(1) / static_cast<T>(n > 0 ? n : 1);
   const auto sum = reduce(d, n, zero_sums<1>(d), [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
     s.v[0] = hn::Add(s.v[0], part.load(d, x + i));
   });
-  const T shift = sum.total(d, 0) / count;
+  const T shift = sum.total(d, 0) * share;
   const auto v_shift = hn::Set(d, shift);
   const auto centred = reduce(d, n, zero_sums<2>(d), [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
     // the lanes beyond the row hold the shift: they add nothing
@@ -39,8 +39,8 @@ HWY_INLINE RowMoments<T> layer_norm_moments(const T* x, int64_t n, T epsilon) {
     s.v[0] = hn::Add(s.v[0], c);
     s.v[1] = hn::MulAdd(c, c, s.v[1]);
   });
-  const T rest = centred.total(d, 0) / count;
-  const T variance = centred.total(d, 1) / count - rest * rest;
+  const T rest = centred.total(d, 0) * share;
+  const T variance = centred.total(d, 1) * share - rest * rest;
   // not std::max, which would turn the NaN of a bad row into a number
   return {shift, rest, std::sqrt((variance < T(0) ? T(0) : variance) + epsilon)};
 }
@@ -92,7 +92,7 @@ void norm_backward_rows(const NormBackward<T>& a, int64_t begin, int64_t end, T*
   const hn::ScalableTag<T> d;
   const int64_t n = a.x.size(1);
   const bool centred = a.kind == NormKind::kLayerNorm;
-  const T count = static_cast<T>(n > 0 ? n : 1);
+  const T share = T(1) / static_cast<T>(n > 0 ? n : 1);
   const T* weight = a.weight.data;
   if (dweight != nullptr) std::memset(dweight, 0, static_cast<size_t>(n) * sizeof(T));
   if (dbias != nullptr) std::memset(dbias, 0, static_cast<size_t>(n) * sizeof(T));
@@ -113,9 +113,9 @@ void norm_backward_rows(const NormBackward<T>& a, int64_t begin, int64_t end, T*
       s.v[1] = hn::Add(s.v[1], g);
       s.v[2] = hn::MulAdd(g, c, s.v[2]);
     });
-    const T rest = centred ? sums.total(d, 0) / count : T(0);
-    const T mean_g = centred ? sums.total(d, 1) / count : T(0);
-    const T mean_gn = (sums.total(d, 2) / count - rest * (sums.total(d, 1) / count)) * inverse;
+    const T rest = centred ? sums.total(d, 0) * share : T(0);
+    const T mean_g = centred ? sums.total(d, 1) * share : T(0);
+    const T mean_gn = (sums.total(d, 2) * share - rest * mean_g) * inverse;
 
     const auto v_rest = hn::Set(d, rest);
     const auto v_inverse = hn::Set(d, inverse);

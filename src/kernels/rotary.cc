@@ -35,6 +35,31 @@ HWY_INLINE void turn_halves(const T* x, T* y, const T* cosine, const T* sine, T 
   });
 }
 
+// Adjacent pairs: a(c) = p(2c), b(c) = p(2c + 1).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void load_pairs(D d, const hn::TFromD<D>* p, V& a, V& b) {
+#if HWY_MAJOR > 0 || HWY_MINOR >= 17
+  hn::LoadInterleaved2(d, p, a, b);
+#else
+  HWY_ALIGN hn::TFromD<D> lanes[2][HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  for (size_t i = 0; i < 2 * hn::Lanes(d); ++i) lanes[i % 2][i / 2] = p[i];
+  a = hn::Load(d, lanes[0]);
+  b = hn::Load(d, lanes[1]);
+#endif
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void store_pairs(D d, V a, V b, hn::TFromD<D>* p) {
+#if HWY_MAJOR > 0 || HWY_MINOR >= 17
+  hn::StoreInterleaved2(a, b, d, p);
+#else
+  HWY_ALIGN hn::TFromD<D> lanes[2][HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  hn::Store(a, d, lanes[0]);
+  hn::Store(b, d, lanes[1]);
+  for (size_t i = 0; i < 2 * hn::Lanes(d); ++i) p[i] = lanes[i % 2][i / 2];
+#endif
+}
+
 // Pairs (2c, 2c + 1) of one row.
 template <class T>
 HWY_INLINE void turn_adjacent(const T* x, T* y, const T* cosine, const T* sine, T sign, int64_t pairs) {
@@ -54,9 +79,9 @@ HWY_INLINE void turn_adjacent(const T* x, T* y, const T* cosine, const T* sine, 
     }
     hn::Vec<decltype(d)> a;
     hn::Vec<decltype(d)> b;
-    hn::LoadInterleaved2(d, from, a, b);
+    load_pairs(d, from, a, b);
     turn(a, b, part.load(d, cosine + i), hn::Mul(part.load(d, sine + i), v_sign));
-    hn::StoreInterleaved2(a, b, d, to);
+    store_pairs(d, a, b, to);
     if (count < lanes) {
       for (int64_t c = 0; c < 2 * count; ++c) y[2 * i + c] = rest[c];
     }
@@ -109,6 +134,13 @@ HWY_EXPORT(rotary_double);
 auto kernel_for(float) { return HEADLIGHT_DISPATCH(rotary_float); }
 auto kernel_for(double) { return HEADLIGHT_DISPATCH(rotary_double); }
 
+// Looks at the heads of the first position: the others lie the same way to each other when strides are equal.
+template <class T>
+void require_turned_in_place_or_apart(const Rotary<T>& a) {
+  if (a.x.empty() || a.x.stride(0) != a.y.stride(0) || a.x.stride(1) != a.y.stride(1)) return;
+  require_same_or_apart("rotary", "y", a.y[0][0], "x", a.x[0][0]);
+}
+
 template <class T>
 void check(const Rotary<T>& a) {
   const char* const operation = "rotary";
@@ -117,6 +149,7 @@ void check(const Rotary<T>& a) {
   require_sizes(operation, "positions", a.positions, {a.x.size(0), a.x.size(1)});
   require_unit_stride(operation, "cosine", a.cosine);
   require_rows(operation, "sine", a.sine, a.cosine.sizes);
+  require_turned_in_place_or_apart(a);
   const int64_t width = 2 * a.cosine.size(1);
   if (width > a.x.size(3)) {
     throw LogicError(operation, "tables " + shape_text(a.cosine) + " turn " + std::to_string(width) +

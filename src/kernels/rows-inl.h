@@ -63,7 +63,8 @@ struct Part {
   }
   template <class D>
   HWY_INLINE void store(D d, hn::Vec<D> v, hn::TFromD<D>* p) const {
-#if HWY_TARGET <= HWY_AVX2
+// BlendedStore came with Highway 0.17
+#if HWY_TARGET <= HWY_AVX2 && (HWY_MAJOR > 0 || HWY_MINOR >= 17)
     hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
 #else
     using T = hn::TFromD<D>;

@@ -35,13 +35,13 @@ HWY_INLINE T row_max(D d, const T* x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, largest.v));
 }
 
-// The sum of e_i = exp(x_i - max); NaN when an x_i is NaN or max is infinite. Sets e, which may be x, unless
-// it is null.
+// The sum of e_i = exp(x_i - max), which is 0 where it is no normal number; NaN when an x_i is NaN or max is
+// infinite. Sets e, which may be x, unless it is null.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE double row_exp(D d, const T* x, int64_t n, T max, T* e) {
   const auto v_max = hn::Set(d, max);
   return sum_in_pieces(d, n, [&](auto part, int64_t i, auto& s) HEADLIGHT_LOOP_BODY {
-    const auto v = exp(d, hn::Sub(part.load_or(d, x + i, -std::numeric_limits<T>::infinity()), v_max));
+    const auto v = exp_of_negative(d, hn::Sub(part.load_or(d, x + i, -std::numeric_limits<T>::infinity()), v_max));
     if (e != nullptr) part.store(d, v, e + i);
     s.v[0] = hn::Add(s.v[0], v);
   });

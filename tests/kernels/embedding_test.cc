@@ -139,7 +139,9 @@ TEST(Embedding, RefusesSizesThatDiffer) {
   EXPECT_THROW(embedding_forward<float>(index.view<1>({2}), table.view(), narrow.view()), LogicError);
   EXPECT_THROW(embedding_forward<float>(index.view<1>({2}), table.view(), tall.view()), LogicError);
   EXPECT_THROW(embedding_forward<float>(index.view<1>({2}), table.view(), tall.view().swap(0, 1)), LogicError);
+  EXPECT_THROW(embedding_forward<float>(index.view<1>({2}), table.view(), table.view().slice(0, 0, 2)), LogicError);
   EXPECT_THROW(embedding_backward<float>(index.view<1>({2}), narrow.view(), table.view()), LogicError);
+  EXPECT_THROW(embedding_backward<float>(index.view<1>({2}), table.view().slice(0, 1, 3), table.view()), LogicError);
 }
 
 }  // namespace

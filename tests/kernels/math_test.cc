@@ -34,6 +34,7 @@ void map(const T* in, T* out, int64_t n, F f) {
 
 HEADLIGHT_MAP(exp, exp(d, x))
 HEADLIGHT_MAP(exp_of_moderate, exp_of_moderate(d, x))
+HEADLIGHT_MAP(exp_of_negative, exp_of_negative(d, x))
 HEADLIGHT_MAP(normal_tail, normal_tail(d, x, exp_of_minus_half_square(d, x)))
 HEADLIGHT_MAP(relu, activate<Activation::kRelu>(d, x))
 HEADLIGHT_MAP(gelu, activate<Activation::kGelu>(d, x))
@@ -74,6 +75,7 @@ namespace {
 
 HEADLIGHT_APPLY(exp)
 HEADLIGHT_APPLY(exp_of_moderate)
+HEADLIGHT_APPLY(exp_of_negative)
 HEADLIGHT_APPLY(normal_tail)
 HEADLIGHT_APPLY(relu)
 HEADLIGHT_APPLY(gelu)
@@ -203,6 +205,18 @@ TEST(ExpOfModerate, EqualsExpWhereTheResultIsNormal) {
     using T = decltype(type);
     const std::vector<T> x = points<T>(sizeof(T) == 4 ? -87 : -708, sizeof(T) == 4 ? 88 : 709, 20'001);
     EXPECT_EQ(apply<apply_exp_of_moderate>(x), apply<apply_exp>(x));
+  });
+}
+
+TEST(ExpOfNegative, EqualsExpWhereTheResultIsNormalAndVanishesBelow) {
+  on_every_isa([](auto type) {
+    using T = decltype(type);
+    const double lowest = sizeof(T) == 4 ? -87 : -708;
+    const std::vector<T> x = points<T>(lowest, 0, 20'001);
+    EXPECT_EQ(apply<apply_exp_of_negative>(x), apply<apply_exp>(x));
+    const double most = std::numeric_limits<T>::max();
+    for (double below : {-double{kInf}, -most, -1e6, 1.001 * lowest}) expect_value<apply_exp_of_negative, T>(below, 0);
+    expect_value<apply_exp_of_negative, T>(kNan, kNan);
   });
 }
 

@@ -187,6 +187,7 @@ TEST(Rotary, RefusesWhatDoesNotFit) {
   expect_refused([&](auto& args, auto&) { args.sine = args.cosine = wide.view(); });
   expect_refused([](auto& args, auto&) { args.y.sizes[3] = 7; });
   expect_refused([](auto& args, auto&) { args.x.strides[3] = 2; });
+  expect_refused([](auto& args, auto&) { args.x.data = args.y.data + 1; });
 }
 
 }  // namespace

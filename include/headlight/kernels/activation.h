@@ -1,5 +1,6 @@
 #pragma once
-// Elementwise functions of the feed-forward layers.
+// Elementwise functions of the feed-forward layers. Matrices of one shape, rows of unit stride; an output is an
+// input itself, where that is allowed, or apart from all of them. They throw LogicError when sizes do not fit.
 
 #include "headlight/kernels/matmul.h"
 #include "headlight/tensor/view.h"

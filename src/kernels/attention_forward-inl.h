@@ -25,7 +25,7 @@ struct Gathered {
     Gathered out;
     out.max = arena.take<T>(kBlockRows<T>);
     out.sum = arena.take<T>(kBlockRows<T>);
-    out.acc = arena.take<T>(columns * kBlockRows<T>);
+    out.acc = arena.take<T>(padded<T>(columns) * kBlockRows<T>);
     out.empty = true;
     return out;
   }
@@ -89,12 +89,13 @@ class ForwardWorker {
   // Memory for tasks of up to `rows` rows; an arena without memory only counts.
   ForwardWorker(const AttentionForward<T>& args, int64_t rows, Arena& arena)
       : args_(args), K_(args.q.size(3)), M_(args.v.size(3)), blocks_((rows + kBlockRows<T> - 1) / kBlockRows<T>) {
-    keys_ = arena.take<T>(kTileKeys * K_);
-    values_ = arena.take<T>(kTileKeys * M_);
+    keys_ = arena.take<T>(kTileKeys * padded<T>(K_));
+    values_ = arena.take<T>(kTileKeys * padded<T>(M_));
+    rows_ = arena.take<T>(kBlockRows<T> * padded<T>(std::max(K_, M_)));
     scores_ = arena.take<T>(kTileKeys * kBlockRows<T>);
     tile_max_ = arena.take<T>(kBlockRows<T>);
     addend_ = arena.take<T>(args.pattern.mask.data || args.pattern.bias.data ? kTileKeys * kBlockRows<T> : 0);
-    mask_ = arena.take<TileMask<T>>(1);
+    sight_ = arena.take<Sight<T>>(1);
     states_ = arena.take<State>(blocks_);
     for (int64_t i = 0; i < blocks_; ++i) {
       State state;
@@ -103,10 +104,10 @@ class ForwardWorker {
       state.total = args.k.size(1) > kChunkKeys ? Gathered<T>::take(arena, M_) : Gathered<T>{};
       if (states_ != nullptr) new (states_ + i) State(state);
     }
-    if (mask_ != nullptr) new (mask_) TileMask<T>();
+    if (sight_ != nullptr) new (sight_) Sight<T>();
   }
 
-  void run(const Task& task) {
+  void run(const Task& task, const Task* next) {
     const Head<T> head(args_.pattern, task.b, task.h, args_.q.size(1), args_.k.size(1));
     const int64_t group = task.h / (args_.q.size(2) / args_.k.size(2));
     k_ = args_.k[task.b].swap(0, 1)[group];
@@ -115,13 +116,13 @@ class ForwardWorker {
     if (task.rows.empty()) return;
     const int64_t blocks = start(head, task.rows);
     // blocks see ever later keys
-    const Range keys{states_[0].block.seen_by_some.begin, states_[blocks - 1].block.seen_by_some.end};
+    const Range keys{states_[0].block.seen.begin, states_[blocks - 1].block.seen.end};
     for (int64_t tile = keys.begin / kTileKeys * kTileKeys; tile < keys.end; tile += kTileKeys) {
       const Range tile_keys = intersect(keys, {tile, tile + kTileKeys});
       load_tile(head, tile, tile_keys);
+      read_ahead(head, intersect(keys, {tile + kTileKeys, tile + 2 * kTileKeys}), next);
       for (int64_t i = 0; i < blocks; ++i) {
-        const Range seen = intersect(states_[i].block.seen_by_some, tile_keys);
-        if (!seen.empty()) add_tile(head, states_[i], tile, seen);
+        if (!intersect(states_[i].block.seen, tile_keys).empty()) add_tile(head, states_[i], tile);
       }
     }
     for (int64_t i = 0; i < blocks; ++i) finish(head, states_[i]);
@@ -151,42 +152,71 @@ class ForwardWorker {
       state.chunk_index = 0;
       state.chunk.clear(M_);
       if (state.total.acc != nullptr) state.total.clear(M_);
-      pack_transposed(queries_of(head, state.block.rows), args_.pattern.scale, state.queries);
+      load_block(queries_of(head, state.block.rows), args_.pattern.scale, state.block.vectors, rows_);
+      transpose_rows(rows_, K_, state.block.vectors, state.queries);
     }
     return blocks;
   }
 
   void load_tile(const Head<T>& head, int64_t tile, Range keys) {
     const int64_t begin = head.spans.k.begin + keys.begin, end = head.spans.k.begin + keys.end;
-    copy_rows(k_.slice(0, begin, end), T(1), keys_ + (keys.begin - tile) * K_, K_);
-    T* values = values_ + (keys.begin - tile) * M_;
-    values_finite_ = copy_rows(v_.slice(0, begin, end), T(1), values, M_);
-    if (!values_finite_) replace_non_finite(values, keys.size(), M_, M_);
+    load_rows(k_.slice(0, begin, end), T(1), keys_ + (keys.begin - tile) * padded<T>(K_));
+    T* values = values_ + (keys.begin - tile) * padded<T>(M_);
+    values_finite_ = load_rows(v_.slice(0, begin, end), T(1), values);
+    if (!values_finite_) replace_non_finite(values, keys.size() * padded<T>(M_));
   }
 
-  void add_tile(const Head<T>& head, State& state, int64_t tile, Range seen) {
+  // the next tile, or what the next task begins with
+  void read_ahead(const Head<T>& head, Range keys, const Task* next) {
+    ahead_.clear();
+    if (!keys.empty()) {
+      const Range rows{head.spans.k.begin + keys.begin, head.spans.k.begin + keys.end};
+      ahead_.add(k_.slice(0, rows.begin, rows.end));
+      ahead_.add(v_.slice(0, rows.begin, rows.end));
+    } else if (next != nullptr) {
+      const Head<T> other(args_.pattern, next->b, next->h, args_.q.size(1), args_.k.size(1));
+      const int64_t group = next->h / (args_.q.size(2) / args_.k.size(2));
+      const Range seen = other.band.seen_by_some(next->rows);
+      const Range rows{other.spans.k.begin + seen.begin,
+                       other.spans.k.begin + std::min(seen.end, seen.begin + kTileKeys)};
+      if (rows.empty() || next->rows.empty()) return;
+      ahead_.add(args_.v[next->b].swap(0, 1)[group].slice(0, rows.begin, rows.end));
+      ahead_.add(args_.k[next->b].swap(0, 1)[group].slice(0, rows.begin, rows.end));
+      ahead_.add(queries_of(other, next->rows));
+    }
+  }
+
+  void add_tile(const Head<T>& head, State& state, int64_t tile) {
     if (tile / kChunkKeys != state.chunk_index) {
       if (!state.chunk.empty) merge(state.total, state.chunk, M_, state.block.vectors);
       state.chunk_index = tile / kChunkKeys;
     }
     const int64_t vectors = state.block.vectors;
-    const Range keys{seen.begin - tile, seen.end - tile};
-    prepare_mask(head, state.block, tile, seen, addend_, *mask_);
-
-    multiply<Into::kSet>(RowsOfSteps<T>{keys_ + keys.begin * K_, K_}, keys.size(), state.queries, kBlockRows<T>,
-                         vectors, K_, scores_ + keys.begin * kBlockRows<T>, kBlockRows<T>);
+    look(head, state.block, tile, addend_, *sight_);
+    multiply_queries(*sight_, state.queries, keys_, K_, scores_, ahead_);
     std::copy(state.chunk.max, state.chunk.max + kBlockRows<T>, tile_max_);
-    finish_scores<T>(head, *mask_, vectors, keys, scores_, nullptr, tile_max_);
+    finish_scores<T>(head, *sight_, vectors, scores_, nullptr, tile_max_);
 
     raise_max(state.chunk, vectors);
     const Tag<T> d;
-    for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
-      exponentiate(scores_, keys, lane, subtractable<T>(hn::Load(d, tile_max_ + lane)), state.chunk.sum);
+    for (int64_t v = 0, lane = 0; v < vectors; ++v, lane += kLanes<T>) {
+      const Vec<T> max = subtractable<T>(hn::Load(d, tile_max_ + lane));
+      exponentiate(scores_, sight_->some[v], lane, max, state.chunk.sum);
     }
-    multiply<Into::kAdd>(StepsOfRows<T>{values_ + keys.begin * M_, M_}, M_, scores_ + keys.begin * kBlockRows<T>,
-                         kBlockRows<T>, vectors, keys.size(), state.chunk.acc, kBlockRows<T>);
-    if (!values_finite_) add_non_finite(head, state, tile, keys);
+    add_values(state.chunk);
+    if (!values_finite_) add_non_finite(head, state, tile);
     state.chunk.empty = false;
+  }
+
+  // acc += P V
+  void add_values(Gathered<T>& chunk) {
+    const int64_t width = padded<T>(M_);
+    for (int i = 0; i < sight_->count; ++i) {
+      const auto& piece = sight_->pieces[i];
+      multiply<Into::kAdd>(StepsOfRows<T>{values_ + piece.keys.begin * width, width}, M_,
+                           scores_ + piece.keys.begin * kBlockRows<T> + piece.lane, kBlockRows<T>, piece.vectors,
+                           piece.keys.size(), chunk.acc + piece.lane, kBlockRows<T>, ahead_);
+    }
   }
 
   // Brings what was gathered below an earlier maximum to the new one.
@@ -204,17 +234,17 @@ class ForwardWorker {
   }
 
   // Infinities and NaN of V were left out of the product, where they would reach rows that do not see them.
-  void add_non_finite(const Head<T>& head, State& state, int64_t tile, Range keys) {
+  void add_non_finite(const Head<T>& head, State& state, int64_t tile) {
     const Tag<T> d;
-    for (int64_t key = keys.begin; key < keys.end; ++key) {
-      for (int64_t c = 0; c < M_; ++c) {
-        const T value = v_(head.spans.k.begin + tile + key, c);
-        if (std::isfinite(value)) continue;
-        for (int64_t lane = 0; lane < state.block.vectors * kLanes<T>; lane += kLanes<T>) {
+    for (int64_t v = 0, lane = 0; v < state.block.vectors; ++v, lane += kLanes<T>) {
+      for (int64_t key = sight_->some[v].begin; key < sight_->some[v].end; ++key) {
+        for (int64_t c = 0; c < M_; ++c) {
+          const T value = v_(head.spans.k.begin + tile + key, c);
+          if (std::isfinite(value)) continue;
           T* at = state.chunk.acc + c * kBlockRows<T> + lane;
           const Vec<T> before = hn::Load(d, at), weight = hn::Load(d, scores_ + key * kBlockRows<T> + lane);
           const Vec<T> after = hn::MulAdd(weight, hn::Set(d, value), before);
-          hn::Store(hn::IfThenElse(mask_->sees(key, lane), after, before), d, at);
+          hn::Store(hn::IfThenElse(sight_->sees(key, lane), after, before), d, at);
         }
       }
     }
@@ -227,7 +257,8 @@ class ForwardWorker {
       std::swap(state.total, state.chunk);
     }
     normalise(head, state.chunk, vectors);
-    unpack_transposed(state.chunk.acc, outputs_of(head, state.block.rows));
+    transpose_columns(state.chunk.acc, M_, vectors, rows_);
+    store_rows(rows_, T(1), outputs_of(head, state.block.rows));
     if (args_.statistics.data == nullptr) return;
     for (int64_t i = 0; i < state.block.rows.size(); ++i) {
       args_.statistics(head.b, head.h, head.spans.q.begin + state.block.rows.begin + i) = {state.chunk.max[i],
@@ -253,11 +284,7 @@ class ForwardWorker {
         hn::Store(sum, d, rows.sum + lane);
       }
       factor = hn::IfThenElse(none, zero, hn::Div(factor, sum));
-      for (int64_t c = 0; c < M_; ++c) {
-        T* at = rows.acc + c * kBlockRows<T> + lane;
-        // the sum with 0 turns -0 into 0, so that keys without weight cannot change the sign
-        hn::Store(hn::MulAdd(hn::Load(d, at), factor, zero), d, at);
-      }
+      scale_lanes<T>(rows.acc, M_, lane, factor);
     }
   }
 
@@ -275,13 +302,15 @@ class ForwardWorker {
   const AttentionForward<T>& args_;
   const int64_t K_, M_, blocks_;
   View<const T, 2> k_, v_;  // (Tk, K) and (Tk, M) of the task's head
-  T* keys_;                 // [key][K], the current tile
-  T* values_;               // [key][M], its infinities and NaN replaced by 0
+  T* keys_;                 // packed rows of the current tile
+  T* values_;               // likewise, infinities and NaN replaced by 0
+  T* rows_;                 // packed rows of a block, on their way in or out
   bool values_finite_ = true;
   T* scores_;  // [key][lane]
   T* tile_max_;
   T* addend_;
-  TileMask<T>* mask_;
+  Sight<T>* sight_;
+  ReadAhead ahead_;
   State* states_;  // of the task's blocks
 };
 

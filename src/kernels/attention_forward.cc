@@ -30,7 +30,8 @@ void forward(const AttentionForward<T>& args) {
   std::byte* workers = memory + shared.used();
   pool.run(list.count(), [&](int64_t task, int worker) {
     Arena arena(workers + worker * per_worker);
-    ForwardWorker<T>(args, list.rows_per_task(), arena).run(tasks[task]);
+    ForwardWorker<T>(args, list.rows_per_task(), arena)
+        .run(tasks[task], task + pool.threads() < list.count() ? tasks + task + pool.threads() : nullptr);
   });
 }
 

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t kMostRowsPerTask = 256;
 constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kFar = int64_t{1} << 20;
 
 int64_t saturated_add(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -38,6 +39,17 @@ Range Band::keys(int64_t row) const {
   if (left_) range.begin = std::clamp<int64_t>(saturated_add(p, -*left_), 0, k_len_);
   if (right_) range.end = std::clamp<int64_t>(saturated_add(saturated_add(p, *right_), 1), 0, k_len_);
   return range;
+}
+
+int64_t Band::first(int64_t row, int64_t from) const {
+  if (!left_) return -kFar;
+  return std::clamp(saturated_add(saturated_add(saturated_add(pos0_, row), -*left_), -from), -kFar, kFar);
+}
+
+int64_t Band::end(int64_t row, int64_t from) const {
+  if (!right_) return kFar;
+  const int64_t last = saturated_add(saturated_add(pos0_, row), *right_);
+  return std::clamp(saturated_add(saturated_add(last, 1), -from), -kFar, kFar);
 }
 
 double Band::distance(int64_t row, int64_t key) const {

@@ -39,6 +39,10 @@ class Band {
       : pos0_(pos0), left_(left), right_(right), k_len_(k_len) {}
 
   Range keys(int64_t row) const;
+  // The first key that the window lets a row see and the one after the last, counted from key `from`, without
+  // regard to which keys there are; far ones are brought to a distance of 2^20, which any number can hold.
+  int64_t first(int64_t row, int64_t from) const;
+  int64_t end(int64_t row, int64_t from) const;
   // p - key, the signed distance of a row from a key
   double distance(int64_t row, int64_t key) const;
   // keys that some row of `rows` sees; those that every one sees

@@ -18,16 +18,16 @@ template <class T>
 class RowsWorker {
  public:
   RowsWorker(const AttentionRows<T>& args, Arena& arena) : args_(args), K_(args.q.size(3)) {
-    keys_ = arena.take<T>(kTileKeys * K_);
+    keys_ = arena.take<T>(kTileKeys * padded<T>(K_));
+    rows_ = arena.take<T>(kBlockRows<T> * std::max(kTileKeys, padded<T>(K_)));
     queries_ = arena.take<T>(K_ * kBlockRows<T>);
-    scores_ = arena.take<T>(kTileKeys * kBlockRows<T>);
-    max_ = arena.take<T>(kBlockRows<T>);
-    inverse_ = arena.take<T>(kBlockRows<T>);
+    scores_ = arena.take<T>((kTileKeys + kLanes<T>)*kBlockRows<T>);
     unused_max_ = arena.take<T>(kBlockRows<T>);
     addend_ = arena.take<T>(args.pattern.mask.data || args.pattern.bias.data ? kTileKeys * kBlockRows<T> : 0);
-    mask_ = arena.take<TileMask<T>>(1);
-    if (mask_ == nullptr) return;
-    new (mask_) TileMask<T>();
+    row_ = arena.take<RowWeights<T>>(1);
+    sight_ = arena.take<Sight<T>>(1);
+    if (sight_ == nullptr) return;
+    new (sight_) Sight<T>();
     std::fill(unused_max_, unused_max_ + kBlockRows<T>, T(0));
   }
 
@@ -43,9 +43,7 @@ class RowsWorker {
     const int64_t N = args_.weights.size(1), b = task / blocks(args_) / N, n = task / blocks(args_) % N;
     const int64_t first = task % blocks(args_) * kBlockRows<T>;
     const View<T, 2> out = args_.weights[b][n].slice(0, first, std::min(args_.weights.size(2), first + kBlockRows<T>));
-    for (int64_t i = 0; i < out.size(0); ++i) {
-      for (int64_t j = 0; j < out.size(1); ++j) out(i, j) = T(0);
-    }
+    store_zeros(out);
     const Head<T> head(args_.pattern, b, args_.head_begin + n, args_.q.size(1), args_.k.size(1));
     const int64_t begin = args_.row_begin + first;
     const Range valid = intersect({begin, begin + out.size(0)}, head.spans.q);
@@ -57,53 +55,49 @@ class RowsWorker {
   // `valid`: rows of q, the weights of which are `out`
   void add_rows(const Head<T>& head, Range valid, View<T, 2> out) {
     const Block block = block_of(head, valid.begin - head.spans.q.begin, valid.end - head.spans.q.begin);
-    pack_transposed(args_.q[head.b].swap(0, 1)[head.h].slice(0, valid.begin, valid.end), args_.pattern.scale, queries_);
-    for (int64_t lane = 0; lane < kBlockRows<T>; ++lane) {
-      const auto statistic =
-          lane < valid.size() ? args_.statistics(head.b, head.h, valid.begin + lane) : RowStatistic<T>{0, 0};
-      max_[lane] = statistic.max == kMinusInfinity<T> ? T(0) : statistic.max;
-      inverse_[lane] = statistic.sum == T(0) ? T(0) : T(1) / statistic.sum;
-    }
+    load_block(args_.q[head.b].swap(0, 1)[head.h].slice(0, valid.begin, valid.end), args_.pattern.scale, block.vectors,
+               rows_);
+    transpose_rows(rows_, K_, block.vectors, queries_);
+    row_->load(args_.statistics[head.b][head.h].slice(0, valid.begin, valid.end));
     const View<const T, 2> keys = args_.k[head.b].swap(0, 1)[head.h / (args_.q.size(2) / args_.k.size(2))];
-    for (int64_t tile = block.seen_by_some.begin / kTileKeys * kTileKeys; tile < block.seen_by_some.end;
-         tile += kTileKeys) {
-      const Range seen = intersect(block.seen_by_some, {tile, tile + kTileKeys});
-      const int64_t begin = head.spans.k.begin + seen.begin, end = head.spans.k.begin + seen.end;
-      const Range range{seen.begin - tile, seen.end - tile};
-      T* scores = scores_ + range.begin * kBlockRows<T>;
-      copy_rows(keys.slice(0, begin, end), T(1), keys_, K_);
-      multiply<Into::kSet>(RowsOfSteps<T>{keys_, K_}, range.size(), queries_, kBlockRows<T>, block.vectors, K_, scores,
-                           kBlockRows<T>);
-      prepare_mask(head, block, tile, seen, addend_, *mask_);
-      finish_scores<T>(head, *mask_, block.vectors, range, scores_, nullptr, unused_max_);
-      weigh(block.vectors, range);
-      unpack_transposed(scores, out.slice(1, begin, end));
+    for (int64_t tile = block.seen.begin / kTileKeys * kTileKeys; tile < block.seen.end; tile += kTileKeys) {
+      const Range seen = intersect(block.seen, {tile, tile + kTileKeys});
+      load_rows(keys.slice(0, head.spans.k.begin + seen.begin, head.spans.k.begin + seen.end), T(1),
+                keys_ + (seen.begin - tile) * padded<T>(K_));
+      look(head, block, tile, addend_, *sight_);
+      multiply_queries(*sight_, queries_, keys_, K_, scores_, ahead_);
+      finish_scores<T>(head, *sight_, block.vectors, scores_, nullptr, unused_max_);
+      for (int64_t v = 0; v < block.vectors; ++v) store_vector(v * kLanes<T>, sight_->some[v], head, tile, out);
     }
   }
 
-  // scores become exp(score - max) / sum
-  void weigh(int64_t vectors, Range keys) {
+  // scores of one vector of rows become weights in `out`
+  void store_vector(int64_t lane, Range keys, const Head<T>& head, int64_t tile, View<T, 2> out) {
     const Tag<T> d;
+    const Vec<T> max = hn::Load(d, row_->max + lane), inverse = hn::Load(d, row_->inverse + lane);
     for (int64_t key = keys.begin; key < keys.end; ++key) {
-      for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
-        T* at = scores_ + key * kBlockRows<T> + lane;
-        const Vec<T> e = exp_down(d, hn::Sub(hn::Load(d, at), hn::Load(d, max_ + lane)));
-        const Vec<T> weight = hn::Mul(e, hn::Load(d, inverse_ + lane));
-        hn::Store(mask_->everyone ? weight : hn::IfThenElse(mask_->sees(key, lane), weight, hn::Zero(d)), d, at);
-      }
+      T* at = scores_ + key * kBlockRows<T> + lane;
+      const Vec<T> weight = hn::Mul(exp_down(d, hn::Sub(hn::Load(d, at), max)), inverse);
+      hn::Store(hn::IfThenElse(sight_->sees(key, lane), weight, hn::Zero(d)), d, at);
     }
+    transpose_columns(scores_ + keys.begin * kBlockRows<T> + lane, keys.size(), 1, rows_);
+    const int64_t first = head.spans.k.begin + tile;
+    store_rows(
+        rows_, T(1),
+        out.slice(0, lane, std::min(out.size(0), lane + kLanes<T>)).slice(1, first + keys.begin, first + keys.end));
   }
 
   const AttentionRows<T>& args_;
   const int64_t K_;
-  T* keys_;     // [key][K]
+  T* keys_;     // packed rows of the current tile
+  T* rows_;     // packed rows, on their way in or out
   T* queries_;  // [column][lane], scaled
   T* scores_;   // [key][lane]
-  T* max_;
-  T* inverse_;
   T* unused_max_;
   T* addend_;
-  TileMask<T>* mask_;
+  RowWeights<T>* row_;
+  Sight<T>* sight_;
+  ReadAhead ahead_;
 };
 
 template <class T>

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -123,20 +123,27 @@ struct Line {
   bool is_new = false;
 };
 
+// "P-104 coolant pump: noisy" or "check P-104 coolant pump"
+Line read_line(const std::string& line) {
+  char letter = 0;
+  int number = 0, end = 0;
+  char quality[16] = "", part[16] = "", word[16] = "";
+  const char* text = line.c_str();
+  bool is_new =
+      std::sscanf(text, "%c-%3d %15[a-z] %15[a-z]: %15[a-z]%n", &letter, &number, quality, part, word, &end) == 5;
+  if (!is_new) {
+    const int read =
+        std::sscanf(text, "%15[a-z] %c-%3d %15[a-z] %15[a-z]%n", word, &letter, &number, quality, part, &end);
+    EXPECT_TRUE(read == 5 && static_cast<std::size_t>(end) == line.size()) << line;
+  }
+  EXPECT_TRUE(letter >= 'A' && letter <= 'Z' && number >= 100) << line;
+  return {std::string(1, letter) + "-" + std::to_string(number), std::string(quality) + " " + part, is_new};
+}
+
 std::vector<Line> lines_of(const std::string& text) {
-  static const std::regex fresh("([A-Z]-[0-9]{3}) ([a-z]+ [a-z]+): [a-z ]+");
-  static const std::regex again("[a-z]+ ([A-Z]-[0-9]{3}) ([a-z]+ [a-z]+)");
   std::vector<Line> lines;
   std::istringstream stream(text.substr(0, text.rfind('\n') + 1));  // whole lines
-  for (std::string line; std::getline(stream, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, fresh)) {
-      lines.push_back({match[1], match[2], true});
-    } else {
-      EXPECT_TRUE(std::regex_match(line, match, again)) << line;
-      lines.push_back({match[1], match[2], false});
-    }
-  }
+  for (std::string line; std::getline(stream, line);) lines.push_back(read_line(line));
   return lines;
 }
 

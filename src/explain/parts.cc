@@ -1,0 +1,34 @@
+#include "explain/parts.h"
+
+#include <algorithm>
+
+namespace headlight {
+namespace {
+
+template <class T>
+Buffer<T> part_of(const Buffer<T>& whole, int64_t begin, int64_t end) {
+  Buffer<T> part(end - begin);
+  std::copy(whole.begin() + begin, whole.begin() + end, part.begin());
+  return part;
+}
+
+}  // namespace
+
+Batch slice_sequences(const Batch& batch, int64_t begin, int64_t end) {
+  Batch part;
+  part.size = end - begin;
+  part.time = batch.time;
+  part.tokens = part_of(batch.tokens, begin * batch.time, end * batch.time);
+  part.positions = part_of(batch.positions, begin * batch.time, end * batch.time);
+  part.targets = part_of(batch.targets, begin * batch.time, end * batch.time);
+  part.begins = part_of(batch.begins, begin, end);
+  part.lengths = part_of(batch.lengths, begin, end);
+  return part;
+}
+
+int64_t sequences_per_part(int64_t numbers_per_sequence) {
+  constexpr int64_t kNumbers = int64_t{1} << 24;
+  return std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, numbers_per_sequence));
+}
+
+}  // namespace headlight

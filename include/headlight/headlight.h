@@ -16,6 +16,7 @@
 #include "headlight/explain/knockout.h"
 #include "headlight/explain/reading.h"
 #include "headlight/explain/repeats.h"
+#include "headlight/explain/report.h"
 #include "headlight/formats/safetensors.h"
 #include "headlight/kernels/activation.h"
 #include "headlight/kernels/adamw.h"

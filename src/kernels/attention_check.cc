@@ -28,7 +28,12 @@ struct Footprint {
 template <class T, int Rank>
 Footprint footprint_of(const char* operation, const char* name, const View<T, Rank>& view) {
   constexpr int64_t kElement = sizeof(T);
-  checked_bytes(std::string(operation) + ": " + name, view.sizes, kElement);
+  int64_t bytes = kElement;
+  for (int64_t size : view.sizes) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) {
+      refuse(operation, text_of(name, shape_text(view)) + ": sizes overflow 63 bits");
+    }
+  }
   Footprint out;
   if (view.empty()) return out;
   struct Dimension {
@@ -144,11 +149,14 @@ struct Sizes {
 template <class T>
 Sizes check_queries_and_keys(const char* operation, const View<const T, 4>& q, const View<const T, 4>& k) {
   const Sizes n{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2)};
-  const std::string both = text_of("q", shape_text(q)) + ", " + text_of("k", shape_text(k)) + ": ";
-  if (k.size(0) != n.B) refuse(operation, both + "batches differ");
-  if (k.size(3) != q.size(3)) refuse(operation, both + "widths of heads differ");
+  // the text is made only when it is needed: kernels do not allocate
+  const auto refuse_both = [&](const std::string& problem) {
+    refuse(operation, text_of("q", shape_text(q)) + ", " + text_of("k", shape_text(k)) + ": " + problem);
+  };
+  if (k.size(0) != n.B) refuse_both("batches differ");
+  if (k.size(3) != q.size(3)) refuse_both("widths of heads differ");
   if (n.Hkv == 0 ? n.H != 0 : n.H % n.Hkv != 0) {
-    refuse(operation, both + std::to_string(n.H) + " query heads are not a multiple of " + std::to_string(n.Hkv));
+    refuse_both(std::to_string(n.H) + " query heads are not a multiple of " + std::to_string(n.Hkv));
   }
   return n;
 }

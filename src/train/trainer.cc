@@ -63,10 +63,13 @@ double mean_of_all(const LossSums& losses) {
               std::accumulate(losses.targets.begin(), losses.targets.end(), int64_t{0}));
 }
 
-NamedNumbers means(const LossSums& losses, const std::vector<std::string>& names) {
-  NamedNumbers list;
-  for (std::size_t c = 0; c < names.size(); ++c) list.emplace_back(names[c], mean(losses.sums[c], losses.targets[c]));
-  return list;
+// list = mean losses by class; keeps its memory.
+void set_means(const LossSums& losses, const std::vector<std::string>& names, NamedNumbers& list) {
+  list.resize(names.size());
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    list[c].first = names[c];
+    list[c].second = mean(losses.sums[c], losses.targets[c]);
+  }
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -214,7 +217,12 @@ bool Trainer::step() {
   add(s.of_step, s.now.since_entry);
   const double seconds = seconds_since(begin);
   s.now.seconds += seconds;
-  s.last = {s.now.step, loss, means(s.of_step, s.options.data->classes()), rate, norm, seconds};
+  s.last.step = s.now.step;
+  s.last.loss = loss;
+  set_means(s.of_step, s.options.data->classes(), s.last.losses);
+  s.last.rate = rate;
+  s.last.gradient_norm = norm;
+  s.last.seconds = seconds;
   return true;
 }
 
@@ -245,7 +253,7 @@ LogEntry Trainer::take_log_entry() {
   LogEntry entry{s.now.step, tokens_seen(), s.now.seconds};
   if (s.now.step == 0) return entry;
   entry.loss = mean_of_all(s.now.since_entry);
-  entry.losses = means(s.now.since_entry, s.options.data->classes());
+  set_means(s.now.since_entry, s.options.data->classes(), entry.losses);
   entry.rate = s.last.rate;
   entry.gradient_norm = s.last.gradient_norm;
   clear(s.now.since_entry, s.classes());

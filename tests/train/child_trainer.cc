@@ -1,16 +1,44 @@
-// A small trainer in a process of its own, for tests that kill it.
+// A small trainer in a process of its own, for tests that kill it or count what it allocates.
 //   train_child train FOLDER THREADS    starts or resumes the run in FOLDER; exit code 0 when it is done
+//   train_child allocations             prints how often memory was taken in the steps after the first three
 //   train_child full-disk FOLDER        trains on a disk that is too small, mounted at FOLDER for this process alone,
 //   and
 //                                       prints what it met; exit code 77 when the system does not let it mount
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <new>
 #include <string>
 
 #include "headlight/train/loop.h"
 #include "train/small.h"
+
+namespace {
+
+std::atomic<int> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  ++allocations;
+  // aligned_alloc wants whole multiples of the alignment
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace headlight {
 namespace {
@@ -26,6 +54,15 @@ int train_in(const std::filesystem::path& folder) {
   const bool resumes = std::filesystem::exists(folder / "training.json");
   Trainer trainer = resumes ? Trainer::resume(folder) : Trainer(options());
   train(trainer, folder, {.observe = observe_norm});
+  return 0;
+}
+
+int count_allocations() {
+  Trainer trainer(options());
+  for (int i = 0; i < 3; ++i) trainer.step();
+  const int before = allocations;
+  for (int i = 0; i < 5; ++i) trainer.step();
+  std::printf("%d allocations\n", allocations - before);
   return 0;
 }
 
@@ -51,6 +88,7 @@ int train_on_a_full_disk(const std::filesystem::path& folder) {
 int main(int count, char** words) {
   const std::string mode = count > 1 ? words[1] : "";
   if (mode == "full-disk" && count == 3) return headlight::train_on_a_full_disk(words[2]);
+  if (mode == "allocations") return headlight::count_allocations();
   if (mode != "train" || count != 4) return 2;
   headlight::set_threads(std::stoi(words[3]));
   return headlight::train_in(words[2]);

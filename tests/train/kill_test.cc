@@ -1,4 +1,4 @@
-// Runs in processes of their own that are killed at random moments, or whose disk is full.
+// Trainers in processes of their own: killed at random moments, on a full disk, with their allocations counted.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -97,6 +97,13 @@ TEST(KilledTraining, EndsWithTheSameBytesAfterTwentyKills) {
       EXPECT_EQ(log_without_seconds(part), expected_log) << "after " << kills << " kills";
     }
   }
+}
+
+TEST(TrainingSteps, TakeNoMemoryAfterTheFirst) {
+  TempFolder folder;
+  Child child({"allocations"}, folder / "output");
+  ASSERT_EQ(child.wait(), 0);
+  EXPECT_EQ(read_file(folder / "output"), "0 allocations\n");
 }
 
 TEST(FullDisk, KeepsTheLastCheckpointAndNamesTheBytesNeeded) {

@@ -21,7 +21,11 @@ TEST(ThreadPool, RunsEveryTaskOnceForAnyNumberOfThreads) {
     EXPECT_EQ(pool.threads(), threads);
     for (int64_t count : {-1, 0, 1, 2, 7, 100, 1000}) {
       std::vector<std::atomic<int>> done(static_cast<std::size_t>(std::max<int64_t>(count, 0)));
-      pool.run(count, [&](int64_t task, int) { done[static_cast<std::size_t>(task)]++; });
+      pool.run(count, [&](int64_t task, int worker) {
+        done[static_cast<std::size_t>(task)]++;
+        EXPECT_GE(worker, 0);
+        EXPECT_LT(worker, threads);
+      });
       for (std::size_t i = 0; i < done.size(); ++i) {
         ASSERT_EQ(done[i], 1) << "task " << i << " of " << count << ", " << threads << " threads";
       }
@@ -50,6 +54,22 @@ TEST(ThreadPool, ShowsTheCallerWhatTasksWroteInManySmallJobs) {
              [&](int64_t task, int) { values[static_cast<std::size_t>(task)] += job; });
     ASSERT_EQ(values[static_cast<std::size_t>(job) % values.size()], job * (job + 1) / 2) << "job " << job;
   }
+}
+
+TEST(ThreadPool, ReturnsOnlyWhenTheLastTaskHasEnded) {
+  ThreadPool pool(2);
+  std::atomic<int> begun{0};
+  bool ended = false;  // not atomic: the return orders it
+  pool.run(2, [&](int64_t, int worker) {
+    // both threads have a task; the caller's ends at once, the other's long after
+    begun++;
+    while (begun < 2) std::this_thread::yield();
+    if (worker == 0) return;
+    std::atomic<int> count{0};
+    while (count < 10'000'000) count++;
+    ended = true;
+  });
+  EXPECT_TRUE(ended);
 }
 
 TEST(ThreadPool, RunsACallFromInsideATaskOnItsOwnThread) {

@@ -26,18 +26,6 @@ void check_log(const TrainingLog& log) {
   }
 }
 
-// the largest of a score over heads, step by step
-std::vector<double> best_of(const TrainingLog& log, HeadScore score) {
-  std::vector<double> best(log.steps.size(), kNothing);
-  for (const TrainingSeries& series : log.series) {
-    if (series.score != score) continue;
-    for (std::size_t i = 0; i < best.size(); ++i) {
-      if (!(series.values[i] <= best[i]) && !std::isnan(series.values[i])) best[i] = series.values[i];
-    }
-  }
-  return best;
-}
-
 double last_of(const std::vector<double>& values) {
   const auto last = std::find_if(values.rbegin(), values.rend(), [](double value) { return !std::isnan(value); });
   return last == values.rend() ? kNothing : *last;
@@ -60,6 +48,31 @@ std::vector<HeadId> formed(const TrainingLog& log, HeadScore score, int64_t befo
   return heads;
 }
 
+bool holds(const std::vector<HeadId>& heads, const HeadId& head) {
+  return std::find(heads.begin(), heads.end(), head) != heads.end();
+}
+
+// the mean induction score of these heads, step by step; NaN where one was not measured
+std::vector<double> mean_induction(const TrainingLog& log, const std::vector<HeadId>& heads) {
+  std::vector<double> mean(log.steps.size(), 0);
+  for (const TrainingSeries& series : log.series) {
+    if (series.score != HeadScore::kInduction || !holds(heads, series.head)) continue;
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += series.values[i] / static_cast<double>(heads.size());
+  }
+  return mean;
+}
+
+// a loss as it was last logged, at the steps where the scores were measured; NaN elsewhere
+std::vector<double> loss_beside(const std::vector<double>& loss, const std::vector<double>& scores) {
+  std::vector<double> beside(loss.size(), kNothing);
+  double last = kNothing;
+  for (std::size_t i = 0; i < loss.size(); ++i) {
+    if (!std::isnan(loss[i])) last = loss[i];
+    if (!std::isnan(scores[i])) beside[i] = last;
+  }
+  return beside;
+}
+
 std::string blocks_text(const std::vector<HeadId>& heads) {
   std::set<int64_t> blocks;
   for (const HeadId& head : heads) blocks.insert(head.block);
@@ -77,9 +90,9 @@ std::string formation_text(const Formation& formation, const std::string& loss) 
   if (!formation.previous.empty()) text += "previous token in " + blocks_text(formation.previous) + ", ";
   text += "induction in " + blocks_text(formation.induction);
   if (!formation.drop) return text;
-  if (*formation.drop == formation.heads) return text + "; the loss (" + loss + ") dropped in the same interval";
-  return text +
-         fmt::format("; the loss ({}) dropped between steps {} and {}", loss, formation.drop->from, formation.drop->to);
+  if (formation.together) return text + "; the loss (" + loss + ") fell most in the same interval";
+  return text + fmt::format("; the loss ({}) fell most between steps {} and {}", loss, formation.drop->from,
+                            formation.drop->to);
 }
 
 }  // namespace
@@ -108,48 +121,52 @@ std::optional<ScoreName> parse_score_name(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<StepInterval> crossing(const std::vector<int64_t>& steps, const std::vector<double>& values,
+std::optional<StepInterval> steepest(const std::vector<int64_t>& steps, const std::vector<double>& values,
                                      double rise) {
-  if (steps.size() != values.size()) throw LogicError("crossing", "steps and values differ in number");
+  if (steps.size() != values.size()) throw LogicError("steepest", "steps and values differ in number");
   std::vector<std::size_t> known;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isnan(values[i])) known.push_back(i);
   }
   if (known.size() < 2) return std::nullopt;
   const double sign = rise < 0 ? -1 : 1;
-  const double first = sign * values[known.front()];
-  const double last = sign * values[known.back()];
-  if (!(last - first >= std::abs(rise)) || last == first) return std::nullopt;
-  // the last point that is not yet beyond the middle
-  std::size_t near = known.size() - 1;
-  while (near > 0 && sign * values[known[near]] >= (first + last) / 2) --near;
-  return StepInterval{steps[known[near]], steps[known[near + 1]]};
+  if (!(sign * (values[known.back()] - values[known.front()]) >= std::abs(rise))) return std::nullopt;
+  StepInterval interval;
+  double most = 0;
+  for (std::size_t i = 1; i < known.size(); ++i) {
+    const double change = sign * (values[known[i]] - values[known[i - 1]]);
+    if (!(change > most)) continue;
+    most = change;
+    interval = {steps[known[i - 1]], steps[known[i]]};
+  }
+  if (most == 0) return std::nullopt;
+  return interval;
 }
 
 std::string formation_definition(const FormationOptions& options) {
   return fmt::format(
-      "the logged interval after which the best induction score stays above the middle between its first and its last "
-      "value, "
-      "when it rises by at least {:g}; the loss ({}) likewise, when it falls by at least {:g} nats; heads named are "
-      "those "
-      "whose last score is at least half of the best",
+      "the logged interval in which the mean induction score of the heads that end as induction heads (last score at "
+      "least half of the best) rose most, when it rose by at least {:g} in all; the loss ({}) likewise on the same "
+      "steps, "
+      "when it fell by at least {:g} nats",
       options.rise, options.loss, options.drop);
 }
 
 std::optional<Formation> find_formation(const TrainingLog& log, const FormationOptions& options) {
   check_log(log);
-  const std::optional<StepInterval> heads =
-      crossing(log.steps, best_of(log, HeadScore::kInduction), std::abs(options.rise));
+  Formation formation;
+  formation.induction = formed(log, HeadScore::kInduction, std::numeric_limits<int64_t>::max(), std::abs(options.rise));
+  if (formation.induction.empty()) return std::nullopt;
+  const std::vector<double> induction = mean_induction(log, formation.induction);
+  const std::optional<StepInterval> heads = steepest(log.steps, induction, std::abs(options.rise));
   if (!heads) return std::nullopt;
-  Formation formation{.heads = *heads};
-  formation.induction = formed(log, HeadScore::kInduction, std::numeric_limits<int64_t>::max(), options.rise / 2);
+  formation.heads = *heads;
   formation.previous = formed(log, HeadScore::kPrevious, formation.induction.front().block, options.rise);
   for (const TrainingSeries& series : log.series) {
     if (series.score || series.name != options.loss) continue;
-    formation.drop = crossing(log.steps, series.values, -std::abs(options.drop));
+    formation.drop = steepest(log.steps, loss_beside(series.values, induction), -std::abs(options.drop));
   }
-  formation.together =
-      formation.drop && formation.drop->from < formation.heads.to && formation.heads.from < formation.drop->to;
+  formation.together = formation.drop == formation.heads;
   formation.text = formation_text(formation, options.loss);
   return formation;
 }

@@ -11,25 +11,25 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-TEST(Crossing, IsTheIntervalAfterWhichACurveStaysBeyondTheMiddle) {
+TEST(Steepest, IsTheIntervalOfTheLargestChange) {
   const std::vector<int64_t> steps{0, 10, 20, 30, 40, 50};
-  EXPECT_EQ(crossing(steps, {0, 0.1, 0.2, 0.7, 0.8, 1}, 0.2), (StepInterval{20, 30}));
-  EXPECT_EQ(crossing(steps, {0, 0.6, 0.2, 0.7, 0.8, 1}, 0.2), (StepInterval{20, 30})) << "an early peak does not count";
-  EXPECT_EQ(crossing(steps, {4, 4, 3.9, 0.3, 0.1, 0.1}, -0.5), (StepInterval{20, 30})) << "falling";
-  EXPECT_EQ(crossing(steps, {0, kNothing, 0.2, kNothing, 0.8, 1}, 0.2), (StepInterval{20, 40})) << "not measured";
-  EXPECT_EQ(crossing(steps, {0, 1, 1, 1, 1, 1}, 0.2), (StepInterval{0, 10}));
-  EXPECT_EQ(crossing(steps, {0, 0, 0, 0, 0, 1}, 0.2), (StepInterval{40, 50}));
+  EXPECT_EQ(steepest(steps, {0, 0.1, 0.2, 0.7, 0.8, 1}, 0.2), (StepInterval{20, 30}));
+  EXPECT_EQ(steepest(steps, {4, 4, 3.9, 0.3, 0.1, 0.1}, -0.5), (StepInterval{20, 30})) << "falling";
+  EXPECT_EQ(steepest(steps, {0, kNothing, 0.2, kNothing, 0.8, 1}, 0.2), (StepInterval{20, 40})) << "not measured";
+  EXPECT_EQ(steepest(steps, {0, 1, 1, 1, 1, 1}, 0.2), (StepInterval{0, 10}));
+  EXPECT_EQ(steepest(steps, {0, 0, 0, 0, 0, 1}, 0.2), (StepInterval{40, 50}));
+  EXPECT_EQ(steepest(steps, {0, 0, 0.5, 0.5, 1, 1}, 0.2), (StepInterval{10, 20})) << "the first of equal ones";
 }
 
-TEST(Crossing, IsNowhereWhenTheCurveStaysWhereItWas) {
+TEST(Steepest, IsNowhereWhenTheCurveStaysWhereItWas) {
   const std::vector<int64_t> steps{0, 10, 20};
-  EXPECT_EQ(crossing(steps, {0, 0.5, 0.1}, 0.2), std::nullopt);
-  EXPECT_EQ(crossing(steps, {1, 0.5, 0}, 0.2), std::nullopt) << "falls instead of rising";
-  EXPECT_EQ(crossing(steps, {0, 0.5, 1}, -0.2), std::nullopt);
-  EXPECT_EQ(crossing(steps, {1, 1, 1}, 0), std::nullopt);
-  EXPECT_EQ(crossing(steps, {kNothing, kNothing, 1}, 0.2), std::nullopt);
-  EXPECT_EQ(crossing({}, {}, 0.2), std::nullopt);
-  EXPECT_THROW(crossing(steps, {1, 2}, 0.2), LogicError);
+  EXPECT_EQ(steepest(steps, {0, 0.5, 0.1}, 0.2), std::nullopt);
+  EXPECT_EQ(steepest(steps, {1, 0.5, 0}, 0.2), std::nullopt) << "falls instead of rising";
+  EXPECT_EQ(steepest(steps, {0, 0.5, 1}, -0.2), std::nullopt);
+  EXPECT_EQ(steepest(steps, {1, 1, 1}, 0), std::nullopt);
+  EXPECT_EQ(steepest(steps, {kNothing, kNothing, 1}, 0.2), std::nullopt);
+  EXPECT_EQ(steepest({}, {}, 0.2), std::nullopt);
+  EXPECT_THROW(steepest(steps, {1, 2}, 0.2), LogicError);
 }
 
 TrainingSeries loss(const std::string& name, const std::vector<double>& values) {
@@ -47,7 +47,7 @@ TrainingLog formed_log() {
                      score(HeadScore::kPrevious, {1, 0}, {0.05, 0.7, 0.7, 0.7, 0.9}),
                      score(HeadScore::kInduction, {0, 0}, {0.02, 0.02, 0.02, 0.02, 0.02}),
                      score(HeadScore::kInduction, {1, 0}, {0.02, 0.1, 0.6, 0.8, 0.6}),
-                     score(HeadScore::kInduction, {1, 1}, {0.02, 0.1, 0.3, 0.8, 0.9})}};
+                     score(HeadScore::kInduction, {1, 1}, {0.02, 0.1, 0.5, 0.8, 0.9})}};
 }
 
 TEST(FindFormation, NamesTheIntervalAndTheHeads) {
@@ -60,7 +60,7 @@ TEST(FindFormation, NamesTheIntervalAndTheHeads) {
   EXPECT_EQ(formation->previous, (std::vector<HeadId>{{0, 0}})) << "of earlier blocks only";
   EXPECT_EQ(formation->text,
             "heads formed between steps 400 and 450: previous token in block 0, induction in block 1; the loss (second "
-            "copy) dropped in the same interval");
+            "copy) fell most in the same interval");
 }
 
 TEST(FindFormation, SaysWhenTheLossDroppedElsewhere) {
@@ -68,22 +68,22 @@ TEST(FindFormation, SaysWhenTheLossDroppedElsewhere) {
   log.series[1].values = {4.2, 4.0, 3.9, 0.3, 0.2};
   const std::optional<Formation> later = find_formation(log);
   EXPECT_FALSE(later->together);
-  EXPECT_NE(later->text.find("dropped between steps 450 and 500"), std::string::npos) << later->text;
+  EXPECT_NE(later->text.find("fell most between steps 450 and 500"), std::string::npos) << later->text;
   log.series[1].values = {4.2, 4.0, 3.9, 3.9, 3.9};
   EXPECT_EQ(find_formation(log)->drop, std::nullopt);
   EXPECT_FALSE(find_formation(log)->together);
 }
 
-TEST(FindFormation, FindsAFinerDropWithinTheHeadsInterval) {
+TEST(FindFormation, ComparesALossThatIsLoggedMoreOftenOnTheStepsOfTheScores) {
   TrainingLog log = formed_log();
   log.steps = {0, 400, 420, 450, 550};
   for (TrainingSeries& series : log.series) {
     if (series.score) series.values[2] = kNothing;
   }
-  log.series[1].values = {4.2, 4.0, 0.9, 0.3, 0.2};
+  log.series[1].values = {4.2, 4.0, 1.9, kNothing, 0.2};
   const std::optional<Formation> formation = find_formation(log);
   EXPECT_EQ(formation->heads, (StepInterval{400, 450}));
-  EXPECT_EQ(formation->drop, (StepInterval{400, 420}));
+  EXPECT_EQ(formation->drop, (StepInterval{400, 450})) << "from 4.0 to the 1.9 last logged before 450";
   EXPECT_TRUE(formation->together);
 }
 

@@ -35,37 +35,39 @@ struct ScoreName {
 };
 std::optional<ScoreName> parse_score_name(const std::string& name);
 
-// (from, to]: the curve was on the near side at step `from` and on the far side at step `to`.
+// Two steps that follow each other among those at which something was measured.
 struct StepInterval {
   int64_t from = 0;
   int64_t to = 0;
   bool operator==(const StepInterval&) const = default;
 };
 
-// The logged interval after which a curve stays beyond the middle between its first and its last value. Empty when the
-// last value does not exceed the first by `rise` (falls below it by -rise, when that is negative), or fewer than two
-// values were measured.
-std::optional<StepInterval> crossing(const std::vector<int64_t>& steps, const std::vector<double>& values, double rise);
+// The interval in which a curve rises most (falls most, when `rise` is negative); the first of equal ones. NaN is
+// passed over. Empty when the last value does not exceed the first by `rise` (fall below it by -rise), or fewer than
+// two values were measured.
+std::optional<StepInterval> steepest(const std::vector<int64_t>& steps, const std::vector<double>& values, double rise);
 
 struct FormationOptions {
   std::string loss = "second copy";  // name of the loss series
-  double rise = 0.2;                 // of the best induction score, at least
+  double rise = 0.2;                 // of the induction score, at least
   double drop = 0.5;                 // of the loss, in nats, at least
 };
 
 struct Formation {
-  StepInterval heads{};                // in which the best induction score crossed
-  std::vector<HeadId> induction{};     // heads whose last induction score is at least half of the best
-  std::vector<HeadId> previous{};      // the same for the previous-token score (of `rise` at least), in earlier blocks
-  std::optional<StepInterval> drop{};  // in which the loss crossed
-  bool together = false;               // the two intervals overlap
+  StepInterval heads{};              // in which the induction score rose most
+  std::vector<HeadId> induction{};   // heads whose last induction score is at least half of the best
+  std::vector<HeadId> previous{};    // the same for the previous-token score (of `rise` at least), in earlier blocks
+  std::optional<StepInterval> drop;  // in which the loss fell most
+  bool together = false;             // the two intervals are the same
   std::string text{};  // "heads formed between steps 400 and 450: previous token in block 0, induction in block 1; ..."
 };
 
 // How formation is defined, in words.
 std::string formation_definition(const FormationOptions& options = {});
 
-// Empty when no induction head formed. Throws LogicError when series and steps do not fit together.
+// Scores are measured less often than losses: intervals are those of the steps with an induction score, with the loss
+// as it was last logged there. The curve of the induction score is the mean over the heads that end as induction heads.
+// Empty when there is none. Throws LogicError when series and steps do not fit together.
 std::optional<Formation> find_formation(const TrainingLog& log, const FormationOptions& options = {});
 
 }  // namespace headlight

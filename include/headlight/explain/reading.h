@@ -14,7 +14,7 @@ struct ReadingOptions {
   double clear = 0.4;          // a score of at least this names the head
   double partly = 0.2;         // one of at least this, "partly"
   double times_chance = 4.0;   // and in any case at least this many times an untrained model's
-  double effect = 0.05;        // a change of loss below this, in nats, or below two standard errors, counts as none
+  double effect = 0.1;         // a change of loss below this, in nats, or below two standard errors, counts as none
   double large_effect = 0.25;  // one of at least this asks for an explanation
 };
 

@@ -79,8 +79,11 @@ auto gather(double) { return HEADLIGHT_DISPATCH(gather_rows_double); }
 auto scatter(float) { return HEADLIGHT_DISPATCH(scatter_rows_float); }
 auto scatter(double) { return HEADLIGHT_DISPATCH(scatter_rows_double); }
 
-// columns that one task of the backward sums
-constexpr int64_t kColumnsPerTask = 64;
+// The backward's tasks take ranges of columns: at most eight, wide enough to be read at a good rate, in whole
+// cache lines.
+constexpr int64_t kRanges = 8;
+constexpr int64_t kNarrowest = 64;
+constexpr int64_t kLine = 16;
 
 void require_indices(const char* operation, const View<const int32_t, 1>& index, int64_t table_rows) {
   for (int64_t i = 0; i < index.size(0); ++i) {
@@ -112,9 +115,10 @@ void embedding_backward(View<const int32_t, 1> index, View<const T, 2> dy, View<
   require_indices("embedding_backward", index, dtable.size(0));
   const auto kernel = scatter(T());
   const int64_t columns = dy.size(1);
-  default_pool().run((columns + kColumnsPerTask - 1) / kColumnsPerTask, [&](int64_t task, int) {
-    const int64_t begin = task * kColumnsPerTask;
-    const int64_t end = std::min(columns, begin + kColumnsPerTask);
+  const int64_t width = std::max(kNarrowest, (columns / kRanges + kLine - 1) / kLine * kLine);
+  default_pool().run((columns + width - 1) / width, [&](int64_t task, int) {
+    const int64_t begin = task * width;
+    const int64_t end = std::min(columns, begin + width);
     kernel(index, dy.slice(1, begin, end), dtable.slice(1, begin, end));
   });
 }

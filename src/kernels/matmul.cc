@@ -130,6 +130,8 @@ class Task {
     tile.b = is_packed(panel) ? packed_panel(panel) : args_.b.data + k * args_.b.stride(0) + column;
     tile.b_step = is_packed(panel) ? vectors * kLanes<T> : args_.b.stride(0);
     tile.columns = columns_of(panel);
+    tile.read_ahead =
+        tile.a_row == 1 && tile.k >= kLongSum && panel + 1 == work_.end_panel && index + 1 < work_.end_tile;
     // the sums so far
     tile.addend = block > 0 ? partial : args_.accumulate ? c : nullptr;
     tile.addend_row = block > 0 ? partial_row_ : args_.c.stride(0);

@@ -18,74 +18,93 @@ HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The lanes that Highway's interleaving works on: those of 16 bytes.
+// Vectors are made of blocks of 16 bytes, in which Highway's interleaving works.
 template <class T>
 constexpr int64_t kBlockLanes = HWY_MIN(static_cast<int64_t>(16 / sizeof(T)), kLanes<T>);
+template <class T>
+constexpr int64_t kBlocks = kLanes<T> / kBlockLanes<T>;
 
 #if HWY_TARGET == HWY_SCALAR
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void transpose_strip(D, const T* b, int64_t, T* to, int64_t) {
+HWY_INLINE void transpose_square(D, const T* b, int64_t, T* to, int64_t) {
   *to = *b;
 }
 #else
-// One block from each of lanes / kBlockLanes columns that are `apart` elements from each other.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_blocks(D d, const T* from, int64_t apart) {
-  constexpr int64_t kBlocks = static_cast<int64_t>(hn::MaxLanes(d)) / kBlockLanes<T>;
-  if constexpr (kBlocks == 1) {
-    return hn::LoadU(d, from);
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, load_blocks(half, from + (kBlocks / 2) * apart, apart), load_blocks(half, from, apart));
-  }
-}
-
-// to(i, j) = b(i, j) for i < kBlockLanes and a vector of columns j, where columns of b have unit stride.
-template <class D>
-HWY_INLINE void transpose_strip(D d, const float* b, int64_t column, float* to, int64_t to_row) {
+// Transposes each of the squares that the vectors' blocks form.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_in_blocks(D d, V (&v)[4]) {
   const hn::Repartition<double, D> pairs;
-  // v0 has columns 0, 4, 8, ..., v1 those after them, and so on
-  const auto v0 = load_blocks(d, b, 4 * column);
-  const auto v1 = load_blocks(d, b + column, 4 * column);
-  const auto v2 = load_blocks(d, b + 2 * column, 4 * column);
-  const auto v3 = load_blocks(d, b + 3 * column, 4 * column);
-  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, v0, v1));
-  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, v2, v3));
-  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, v0, v1));
-  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, v2, v3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + to_row);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * to_row);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * to_row);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, v[0], v[1]));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, v[2], v[3]));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, v[0], v[1]));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, v[2], v[3]));
+  v[0] = hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23));
+  v[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23));
+  v[2] = hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23));
+  v[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23));
+}
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_in_blocks(D d, V (&v)[2]) {
+  const V low = hn::InterleaveLower(d, v[0], v[1]);
+  v[1] = hn::InterleaveUpper(d, v[0], v[1]);
+  v[0] = low;
 }
 
-template <class D>
-HWY_INLINE void transpose_strip(D d, const double* b, int64_t column, double* to, int64_t to_row) {
-  const auto v0 = load_blocks(d, b, 2 * column);
-  const auto v1 = load_blocks(d, b + column, 2 * column);
-  hn::StoreU(hn::InterleaveLower(d, v0, v1), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, v0, v1), d, to + to_row);
+// Transposes the square of blocks that as many vectors form.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_blocks(D d, V& a, V& b, V& c, V& e) {
+  const V low_ac = hn::ConcatLowerLower(d, c, a);
+  const V low_be = hn::ConcatLowerLower(d, e, b);
+  const V high_ac = hn::ConcatUpperUpper(d, c, a);
+  const V high_be = hn::ConcatUpperUpper(d, e, b);
+  a = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low_be), low_ac);
+  b = hn::OddEvenBlocks(low_be, hn::SwapAdjacentBlocks(low_ac));
+  c = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high_be), high_ac);
+  e = hn::OddEvenBlocks(high_be, hn::SwapAdjacentBlocks(high_ac));
+}
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void transpose_blocks(D d, V& a, V& b) {
+  const V low = hn::ConcatLowerLower(d, b, a);
+  b = hn::ConcatUpperUpper(d, b, a);
+  a = low;
+}
+
+// to(i, j) = b(i, j) for i, j < lanes, where columns of b have unit stride and are `column` apart.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void transpose_square(D d, const T* b, int64_t column, T* to, int64_t to_row) {
+  hn::Vec<D> v[kBlocks<T>][kBlockLanes<T>];
+  for (int64_t g = 0; g < kBlocks<T>; ++g) {
+    for (int64_t q = 0; q < kBlockLanes<T>; ++q) v[g][q] = hn::LoadU(d, b + (g * kBlockLanes<T> + q) * column);
+    transpose_in_blocks(d, v[g]);
+  }
+  for (int64_t q = 0; q < kBlockLanes<T>; ++q) {
+    if constexpr (kBlocks<T> == 4) transpose_blocks(d, v[0][q], v[1][q], v[2][q], v[3][q]);
+    if constexpr (kBlocks<T> == 2) transpose_blocks(d, v[0][q], v[1][q]);
+    for (int64_t g = 0; g < kBlocks<T>; ++g) hn::StoreU(v[g][q], d, to + (g * kBlockLanes<T> + q) * to_row);
+  }
 }
 #endif
 
-// Elements of rows [first, end) and columns [0, columns) one by one, and 0 in the columns up to `width`.
+// Rows [first, end), one element after the other, from column `column` on, and 0 in the columns up to `width`.
 template <class T>
-void pack_elements(View<const T, 2> b, int64_t first, int64_t end, int64_t columns, int64_t width, T* to) {
+void pack_elements(View<const T, 2> b, int64_t first, int64_t end, int64_t column, int64_t width, T* to) {
   for (int64_t i = first; i < end; ++i) {
-    for (int64_t j = 0; j < width; ++j) to[i * width + j] = j < columns ? b(i, j) : T(0);
+    for (int64_t j = column; j < width; ++j) to[i * width + j] = j < b.size(1) ? b(i, j) : T(0);
   }
 }
 
 template <class T>
 void pack_transposed(View<const T, 2> b, int64_t width, T* to) {
   const TileTag<T> d;
-  const int64_t whole = b.size(0) / kBlockLanes<T> * kBlockLanes<T>;
-  for (int64_t i = 0; i < whole; i += kBlockLanes<T>) {
-    for (int64_t j = 0; j < width; j += kLanes<T>) {
-      transpose_strip(d, b.data + i + j * b.stride(1), b.stride(1), to + i * width + j, width);
+  const int64_t rows = b.size(0) / kLanes<T> * kLanes<T>;
+  const int64_t columns = b.size(1) / kLanes<T> * kLanes<T>;
+  for (int64_t i = 0; i < rows; i += kLanes<T>) {
+    for (int64_t j = 0; j < columns; j += kLanes<T>) {
+      transpose_square(d, b.data + i + j * b.stride(1), b.stride(1), to + i * width + j, width);
     }
   }
-  pack_elements(b, whole, b.size(0), width, width, to);
+  pack_elements(b, 0, rows, columns, width, to);
+  pack_elements(b, rows, b.size(0), 0, width, to);
 }
 
 template <class T>
@@ -93,21 +112,21 @@ void pack_rows(View<const T, 2> b, int64_t width, T* to) {
   const TileTag<T> d;
   for (int64_t i = 0; i < b.size(0); ++i) {
     const T* from = b.data + i * b.stride(0);
-    for (int64_t j = 0; j < width; j += kLanes<T>) hn::StoreU(hn::LoadU(d, from + j), d, to + i * width + j);
+    T* row = to + i * width;
+    for_each_vector(d, b.size(1),
+                    [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY { hn::StoreU(part.load(d, from + j), d, row + j); });
   }
 }
 
-// to(i, j) = b(i, j) in rows of `width`, whole vectors and at least the columns of b; 0 beyond them.
+// to(i, j) = b(i, j) in rows of `width`: as many whole vectors as the columns of b need; 0 beyond these.
 template <class T>
 void pack_panel(View<const T, 2> b, int64_t width, T* to) {
-  if (b.size(1) < width) {
-    pack_elements(b, 0, b.size(0), b.size(1), width, to);
+  if (b.stride(1) == 1) {
+    pack_rows(b, width, to);
   } else if (b.stride(0) == 1) {
     pack_transposed(b, width, to);
-  } else if (b.stride(1) == 1) {
-    pack_rows(b, width, to);
   } else {
-    pack_elements(b, 0, b.size(0), width, width, to);
+    pack_elements(b, 0, b.size(0), 0, width, to);
   }
 }
 

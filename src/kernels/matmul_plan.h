@@ -55,11 +55,12 @@ struct MatmulPlan {
         panels(quotient_up(columns, tile_columns)),
         tiles_per_task(quotient_up(tiles, quotient_up(rows, kRowsPerTask))),
         panels_per_task(quotient_up(panels, quotient_up(columns, kColumnsPerTask))) {
-    // enough tasks for several threads, as long as each has some work
+    // enough tasks for several threads, as long as each has some work; the fewer the rows of a task, the less
+    // is a packed panel used
     const auto work = [&] { return tiles_per_task * tile_rows * panels_per_task * tile_columns * (k + 1); };
     while (tasks() < kTasks && work() > kLeastWork && tiles_per_task * panels_per_task > 1) {
-      int64_t& larger = tiles_per_task > panels_per_task ? tiles_per_task : panels_per_task;
-      larger = quotient_up(larger, 2);
+      int64_t& most = panels_per_task > 1 ? panels_per_task : tiles_per_task;
+      most = quotient_up(most, 2);
     }
   }
 
@@ -74,9 +75,9 @@ struct MatmulPlan {
   }
 
  private:
-  static constexpr int64_t kRowsPerTask = 256;
+  static constexpr int64_t kRowsPerTask = 512;
   static constexpr int64_t kColumnsPerTask = 128;
-  static constexpr int64_t kTasks = 32;
+  static constexpr int64_t kTasks = 16;
   static constexpr int64_t kLeastWork = 500'000;  // multiply-adds: some microseconds
 };
 

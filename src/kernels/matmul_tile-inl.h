@@ -8,6 +8,7 @@
 #define HEADLIGHT_KERNELS_MATMUL_TILE_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -57,7 +58,11 @@ struct Tile {
   T* out;
   int64_t out_row;
   int64_t columns;  // of addend and out
+  bool read_ahead;  // fetch what the tile below needs of a, whose columns have unit stride
 };
+
+// From this length on the sum takes long enough to fetch the lines that it will be written to.
+constexpr int64_t kLongSum = 256;
 
 template <class V, std::size_t kCount, std::size_t... kAt>
 HWY_INLINE void clear(V (&sums)[kCount], std::index_sequence<kAt...>) {
@@ -145,10 +150,27 @@ void run_tile(const Tile<T>& tile) {
   const int64_t a_row = tile.a_row;
   const int64_t a_step = tile.a_step;
   const int64_t b_step = tile.b_step;
-  for (int64_t i = tile.k; i > 0; --i) {
-    add_outer_product(sums, a, a_row, b, kEachRow);
-    advance(a, a_step, kEachAddress);
-    b += b_step;
+  if (tile.k >= kLongSum) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v) __builtin_prefetch(tile.out + r * tile.out_row + v * kLanes<T>, 1);
+    }
+  }
+  if (tile.read_ahead) {
+    // of the next tile's elements only the last can lie on a line that this one does not touch
+    const T* ahead = tile.a + 2 * kRows - 1;
+    for (int64_t i = tile.k; i > 0; --i) {
+      hwy::Prefetch(ahead);
+      ahead += a_step;
+      add_outer_product(sums, a, a_row, b, kEachRow);
+      advance(a, a_step, kEachAddress);
+      b += b_step;
+    }
+  } else {
+    for (int64_t i = tile.k; i > 0; --i) {
+      add_outer_product(sums, a, a_row, b, kEachRow);
+      advance(a, a_step, kEachAddress);
+      b += b_step;
+    }
   }
   put_rows(sums, tile, kEachRow);
 }

@@ -10,10 +10,11 @@
 #include <algorithm>
 
 #include "headlight/base/thread_pool.h"
-#include "kernels/activation-inl.h"
 #include "kernels/check.h"
+#include "kernels/matmul_finish-inl.h"
 #include "kernels/matmul_pack-inl.h"
 #include "kernels/matmul_plan.h"
+#include "kernels/matmul_rows-inl.h"
 #include "kernels/matmul_tile-inl.h"
 #include "kernels/rows-inl.h"
 
@@ -37,40 +38,6 @@ struct TaskMemory {
     all = quotient_up(packed + partial + kTileRows * kTileColumns<T>, 64) * 64;
   }
 };
-
-// The epilogue of one row: s are the sums.
-template <Activation f, class T>
-void finish_row(const Matmul<T>& args, const T* s, int64_t row, int64_t column, int64_t columns) {
-  const TileTag<T> d;
-  const T* bias = args.bias.data == nullptr ? nullptr : args.bias.data + column * args.bias.stride(0);
-  const T* residual = args.residual.data == nullptr ? nullptr : args.residual[row].data + column;
-  T* pre = args.pre.data == nullptr ? nullptr : args.pre[row].data + column;
-  T* c = args.c[row].data + column;
-  for_each_vector(d, columns, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
-    auto v = part.load(d, s + j);
-    if (bias != nullptr) v = hn::Add(v, part.load(d, bias + j));
-    if (pre != nullptr) part.store(d, v, pre + j);
-    v = activate<f>(d, v);
-    if (residual != nullptr) v = hn::Add(v, part.load(d, residual + j));
-    part.store(d, v, c + j);
-  });
-}
-
-template <class T>
-void finish_rows(const Matmul<T>& args, const T* s, int64_t s_row, int64_t row, int64_t rows, int64_t column,
-                 int64_t columns) {
-  auto* finish = finish_row<Activation::kNone, T>;
-  if (args.activation == Activation::kRelu) finish = finish_row<Activation::kRelu, T>;
-  if (args.activation == Activation::kGelu) finish = finish_row<Activation::kGelu, T>;
-  if (args.activation == Activation::kGeluTanh) finish = finish_row<Activation::kGeluTanh, T>;
-  for (int64_t i = 0; i < rows; ++i) finish(args, s + i * s_row, row + i, column, columns);
-}
-
-template <class T>
-bool has_epilogue(const Matmul<T>& args) {
-  return args.bias.data != nullptr || args.residual.data != nullptr || args.pre.data != nullptr ||
-         args.activation != Activation::kNone;
-}
 
 // One task: for each block of k, the tiles of its rows and columns.
 template <class T>
@@ -162,7 +129,20 @@ class Task {
 };
 
 template <class T>
+void multiply_few_rows(const Matmul<T>& args) {
+  using Task = FewRowsTask<T>;
+  ThreadPool& pool = default_pool();
+  T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(Task::kMemory * pool.threads())));
+  pool.run(Task::tasks(args),
+           [&](int64_t index, int worker) { Task(args, index, memory + worker * Task::kMemory).run(); });
+}
+
+template <class T>
 void multiply(const Matmul<T>& args) {
+  if (args.c.size(0) <= kFewRows) {
+    multiply_few_rows(args);
+    return;
+  }
   const MatmulPlan plan(args.c.size(0), args.c.size(1), args.a.size(1), kTileRows, kTileColumns<T>);
   const TaskMemory<T> sizes(plan);
   ThreadPool& pool = default_pool();

@@ -7,6 +7,7 @@
 #define HEADLIGHT_KERNELS_MATMUL_PACK_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -69,12 +70,17 @@ HWY_INLINE void transpose_blocks(D d, V& a, V& b) {
   a = low;
 }
 
-// to(i, j) = b(i, j) for i, j < lanes, where columns of b have unit stride and are `column` apart.
+// to(i, j) = b(i, j) for i, j < lanes, where columns of b have unit stride and are `column` apart. Fetches the
+// columns beside them.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void transpose_square(D d, const T* b, int64_t column, T* to, int64_t to_row) {
   hn::Vec<D> v[kBlocks<T>][kBlockLanes<T>];
   for (int64_t g = 0; g < kBlocks<T>; ++g) {
-    for (int64_t q = 0; q < kBlockLanes<T>; ++q) v[g][q] = hn::LoadU(d, b + (g * kBlockLanes<T> + q) * column);
+    for (int64_t q = 0; q < kBlockLanes<T>; ++q) {
+      const T* from = b + (g * kBlockLanes<T> + q) * column;
+      hwy::Prefetch(from + kLanes<T> * column);
+      v[g][q] = hn::LoadU(d, from);
+    }
     transpose_in_blocks(d, v[g]);
   }
   for (int64_t q = 0; q < kBlockLanes<T>; ++q) {
@@ -98,8 +104,8 @@ void pack_transposed(View<const T, 2> b, int64_t width, T* to) {
   const TileTag<T> d;
   const int64_t rows = b.size(0) / kLanes<T> * kLanes<T>;
   const int64_t columns = b.size(1) / kLanes<T> * kLanes<T>;
-  for (int64_t i = 0; i < rows; i += kLanes<T>) {
-    for (int64_t j = 0; j < columns; j += kLanes<T>) {
+  for (int64_t j = 0; j < columns; j += kLanes<T>) {
+    for (int64_t i = 0; i < rows; i += kLanes<T>) {
       transpose_square(d, b.data + i + j * b.stride(1), b.stride(1), to + i * width + j, width);
     }
   }

@@ -13,6 +13,7 @@
 #include "headlight/explain/head.h"
 #include "headlight/explain/head_scores.h"
 #include "headlight/explain/identities.h"
+#include "headlight/explain/in_context.h"
 #include "headlight/explain/knockout.h"
 #include "headlight/explain/reading.h"
 #include "headlight/explain/repeats.h"

@@ -1,0 +1,13 @@
+#include "command.h"
+
+namespace headlight::cli {
+
+std::vector<std::unique_ptr<Command>> all_commands() {
+  std::vector<std::unique_ptr<Command>> all;
+  all.push_back(count_command());
+  all.push_back(lab_worked_command());
+  all.push_back(lab_scale_command());
+  return all;
+}
+
+}  // namespace headlight::cli

@@ -1,0 +1,94 @@
+#include "subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headlight/base/error.h"
+#include "headlight/base/file.h"
+#include "headlight/text/corpus.h"
+#include "headlight/train/batches.h"
+
+namespace headlight::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) {
+  std::error_code problem;
+  if (!fs::exists(path, problem)) {
+    throw Error(ErrorKind::kMissingInput, path.string(), problem ? problem.message() : "no such file or folder");
+  }
+  return fs::is_directory(path) ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+void demand_same_vocabulary(const Subject& subject) {
+  const int64_t wanted = subject.model.config().vocabulary;
+  const int64_t found = subject.tokenizer->vocabulary();
+  if (found == wanted) return;
+  throw Error(ErrorKind::kBadData, (subject.folder / "tokenizer.json").string(), fmt::format("{} tokens", found),
+              fmt::format("the model's vocabulary is {}", wanted));
+}
+
+// What a run's folder says about its training; nothing for a model without, or when its text has gone.
+std::optional<TrainerOptions> training_of(const fs::path& folder) {
+  if (!fs::exists(folder / "training.json")) return std::nullopt;
+  try {
+    return read_training_options(folder);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMissingInput) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Subject load_subject(const std::string& path) {
+  Subject subject{path, folder_of(path), load_model(path), nullptr, std::nullopt};
+  subject.tokenizer = load_tokenizer(subject.folder);
+  demand_same_vocabulary(subject);
+  subject.training = training_of(subject.folder);
+  return subject;
+}
+
+ModelConfig load_config(const std::string& path) {
+  const bool is_config = fs::path(path).extension() == ".json";
+  const fs::path file = is_config ? fs::path(path) : folder_of(path) / "config.json";
+  return model_config_from_json(read_file(file), file.string());
+}
+
+std::vector<int32_t> encode(const Subject& subject, const std::string& text) {
+  std::vector<int32_t> tokens;
+  const std::optional<int32_t> start = subject.tokenizer->start_token();
+  if (start) tokens.push_back(*start);
+  for (int32_t token : subject.tokenizer->encode(text)) {
+    // never a start token twice
+    if (!(start && tokens.size() == 1 && token == *start)) tokens.push_back(token);
+  }
+  return tokens;
+}
+
+Batch text_windows(const Subject& subject, const std::string& file, int64_t count) {
+  if (subject.tokenizer->kind() != "bytes") {
+    throw Error(
+        ErrorKind::kUsage, "",
+        fmt::format("--data needs a model of bytes; the tokens of {} are {}", subject.name, subject.tokenizer->kind()));
+  }
+  TextOptions options;
+  options.path = file;
+  options.context = subject.model.config().context;
+  options.validation_fraction = 1;
+  options.validation_limit = count;
+  return validation_batch(*text_file(options), count);
+}
+
+Batch validation_batch(const DataSource& source, int64_t count) {
+  Samples samples;
+  Batch batch;
+  const int64_t size = std::min(count, source.validation_count());
+  source.validation(0, size, samples);
+  fill_batch(samples, 0, size, batch);
+  return batch;
+}
+
+}  // namespace headlight::cli

@@ -1,0 +1,39 @@
+#pragma once
+// MODEL on the command line: a run's folder, its .safetensors file, or (where only sizes matter) its config.json.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "headlight/model/batch.h"
+#include "headlight/model/model.h"
+#include "headlight/text/tokenizer.h"
+#include "headlight/train/options.h"
+
+namespace headlight::cli {
+
+struct Subject {
+  std::string name;              // as the person wrote it
+  std::filesystem::path folder;  // holds config.json, tokenizer.json and, of a run, its log
+  Model model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<TrainerOptions> training{};  // of a run whose training data is at hand
+};
+
+// Errors: missing input, bad data.
+Subject load_subject(const std::string& path);
+// The configuration alone; also from a config.json.
+ModelConfig load_config(const std::string& path);
+
+// Tokens of a text that a person gave, the model's start token first where it has one. Throws Error (usage) when no
+// tokens spell it.
+std::vector<int32_t> encode(const Subject& subject, const std::string& text);
+
+// Up to `count` windows as long as the model's context, spread evenly over a text. Throws Error (usage) unless the
+// model's tokens are bytes, else as text_file().
+Batch text_windows(const Subject& subject, const std::string& file, int64_t count);
+// The first `count` validation sequences of a source.
+Batch validation_batch(const DataSource& source, int64_t count);
+
+}  // namespace headlight::cli

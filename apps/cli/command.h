@@ -35,6 +35,9 @@ class Command {
 // All subcommands, in the order of the overview.
 std::vector<std::unique_ptr<Command>> all_commands();
 
+std::unique_ptr<Command> train_command();
+std::unique_ptr<Command> eval_command();
+std::unique_ptr<Command> generate_command();
 std::unique_ptr<Command> count_command();
 std::unique_ptr<Command> lab_worked_command();
 std::unique_ptr<Command> lab_scale_command();

@@ -4,6 +4,9 @@ namespace headlight::cli {
 
 std::vector<std::unique_ptr<Command>> all_commands() {
   std::vector<std::unique_ptr<Command>> all;
+  all.push_back(train_command());
+  all.push_back(eval_command());
+  all.push_back(generate_command());
   all.push_back(count_command());
   all.push_back(lab_worked_command());
   all.push_back(lab_scale_command());

@@ -7,6 +7,10 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(train_command());
   all.push_back(eval_command());
   all.push_back(generate_command());
+  all.push_back(heads_command());
+  all.push_back(ablate_command());
+  all.push_back(attend_command());
+  all.push_back(report_command());
   all.push_back(count_command());
   all.push_back(lab_worked_command());
   all.push_back(lab_scale_command());

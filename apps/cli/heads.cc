@@ -1,0 +1,219 @@
+// headlight heads: what each head does, with what its absence does beside it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis.h"
+#include "command.h"
+#include "groups.h"
+#include "numbers.h"
+#include "results.h"
+#include "table.h"
+
+namespace headlight::cli {
+namespace {
+
+// "0.57", with the spread "0.57±.02" where it is worth reading
+std::string score_text(const Estimate& e, bool with_spread) {
+  if (std::isnan(e.mean)) return "-";
+  std::string text = fmt::format("{:.2f}", e.mean);
+  if (with_spread && !std::isnan(e.spread)) text += "±" + fmt::format("{:.2f}", e.spread).substr(e.spread < 1 ? 1 : 0);
+  return text;
+}
+
+Paint paint_of(const HeadReading& reading, HeadScore score) {
+  return reading.role == score ? Paint::kCyan : Paint::kPlain;
+}
+
+Table head_table(const Analysis& a) {
+  std::vector<Column> columns{{"head", Align::kLeft}};
+  for (HeadScore score : a.scores.columns) columns.push_back({definition_of(score).id});
+  for (const ReportAblation& ablation : a.ablations) columns.push_back({ablation.ablation.id});
+  columns.push_back({"reads as", Align::kLeft});
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < a.readings.size(); ++i) {
+    const HeadReading& reading = a.readings[i];
+    std::vector<Cell> cells{Cell(to_string(reading.head))};
+    for (HeadScore score : a.scores.columns) {
+      cells.emplace_back(score_text(a.scores.at(reading.head, score), reading.role == score), paint_of(reading, score));
+    }
+    for (const ReportAblation& ablation : a.ablations) {
+      cells.emplace_back(signed_number(ablation.effects.effects[i].change, 2));
+    }
+    cells.emplace_back(reading.reads_as, reading.disagrees ? Paint::kYellow : Paint::kPlain);
+    table.row(std::move(cells));
+  }
+  std::vector<Cell> chance{Cell("random", Paint::kDim)};
+  for (HeadScore score : a.scores.columns)
+    chance.emplace_back(score_text(pooled(a.untrained, score), false), Paint::kDim);
+  chance.insert(chance.end(), {Cell(""), Cell(""), Cell("same shapes, untrained", Paint::kDim)});
+  table.row(std::move(chance));
+  return table;
+}
+
+// Heads taken away together in the order's turn, beside as many in random order.
+Table knockout_table(const Knockout& k) {
+  Table table({{"together", Align::kLeft}, {k.order}, {"any as many"}});
+  for (std::size_t i = 0; i < k.ordered.size(); ++i) {
+    const std::size_t count = k.ordered[i].heads.size();
+    table.row({fmt::format("{} head{}", count, count == 1 ? "" : "s"), signed_number(k.ordered[i].change, 2),
+               fmt::format("{}±{:.2f}", signed_number(k.random[i].mean, 2), k.random[i].spread)});
+  }
+  return table;
+}
+
+// Of checks of one name the one that came out worst.
+std::string checks_text(const std::vector<Check>& checks, const Screen& screen) {
+  std::vector<Check> worst;
+  for (const Check& c : checks) {
+    const auto same = std::find_if(worst.begin(), worst.end(), [&](const Check& w) { return w.name == c.name; });
+    if (same == worst.end()) {
+      worst.push_back(c);
+    } else if (!c.passed || (same->passed && c.error > same->error)) {
+      *same = c;
+    }
+  }
+  std::string text = "checks:";
+  for (const Check& c : worst) {
+    text += fmt::format("{} {} ({})", text.back() == ':' ? "" : ",", c.name,
+                        screen.paint(c.passed ? Paint::kGreen : Paint::kRed, measured(c)));
+  }
+  return text;
+}
+
+nlohmann::ordered_json heads_json(const Analysis& a) {
+  nlohmann::ordered_json heads = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < a.readings.size(); ++i) {
+    const HeadReading& reading = a.readings[i];
+    nlohmann::ordered_json scores, ablations;
+    for (HeadScore score : a.scores.columns) {
+      scores[definition_of(score).id] = json_of(a.scores.at(reading.head, score));
+    }
+    for (const ReportAblation& ablation : a.ablations) {
+      const Effect& effect = ablation.effects.effects[i];
+      ablations[ablation.ablation.id] = {{"change", effect.change}, {"spread", effect.spread}};
+    }
+    heads.push_back({{"head", to_string(reading.head)},
+                     {"scores", scores},
+                     {"ablations", ablations},
+                     {"role", reading.role ? nlohmann::ordered_json(definition_of(*reading.role).id)
+                                           : nlohmann::ordered_json(nullptr)},
+                     {"reads_as", reading.reads_as},
+                     {"disagrees", reading.disagrees}});
+  }
+  return heads;
+}
+
+nlohmann::ordered_json knockout_json(const Knockout& k) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < k.ordered.size(); ++i) {
+    points.push_back({{"count", k.ordered[i].heads.size()},
+                      {"heads", json_of(k.ordered[i].heads)},
+                      {"change", k.ordered[i].change},
+                      {"spread", k.ordered[i].spread},
+                      {"random", json_of(k.random[i])}});
+  }
+  return {{"order", k.order}, {"ablation", k.ablation}, {"random_orders", k.orders}, {"points", points}};
+}
+
+nlohmann::ordered_json definitions_json(const Analysis& a) {
+  nlohmann::ordered_json definitions;
+  for (HeadScore score : a.scores.columns) {
+    const ScoreDefinition& d = definition_of(score);
+    definitions[d.id] = fmt::format("{}; denominator: {}", d.definition, d.denominator);
+  }
+  for (const ReportAblation& ablation : a.ablations) definitions[ablation.ablation.id] = ablation.ablation.definition;
+  definitions["reads_as"] = reading_definition();
+  return definitions;
+}
+
+class Heads : public Command {
+ public:
+  Description description() const override {
+    return {
+        "heads",
+        "explain",
+        "what each head does, with what its absence does beside it",
+        "Scores where every head's attention goes, takes each head away alone (its output before W_O set to 0, and to "
+        "its mean) and several together, and says where score and ablation disagree. Scores are means over sequences "
+        "with their standard deviation, beside those of an untrained model of the same shapes. The identities that "
+        "prove the figures are checked each time; one that fails is an error.",
+        {{"headlight heads runs/repeats", "on random tokens and their repetition"},
+         {"headlight heads runs/text --data text.txt", "on a text of your own"},
+         {"headlight heads runs/repeats --json | jq '.heads[] | select(.role == \"induction\")'", "for a program"}}};
+  }
+
+  void declare(Options& options) override {
+    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    add_analysis_options(options, choice_);
+    options.group("machine");
+    add_compute_options(options, threads_);
+  }
+
+  int run(const Options&, Console& console) override {
+    use_threads(threads_);
+    const Subject subject = load_subject(model_);
+    const Analysis a = analyse(subject, choice_, console);
+    if (console.wants_json()) {
+      console.print_json(json(subject, a));
+    } else {
+      print(subject, a, console);
+    }
+    demand(a.checks);
+    return 0;
+  }
+
+ private:
+  static void print(const Subject& subject, const Analysis& a, Console& console) {
+    const SweepResult& zeroed = a.ablations.front().effects;
+    console.print(fmt::format("{}\n", summary(subject.model.config())));
+    console.print_wrapped(
+        fmt::format("on {}; {} {:.2f} nats per token; zero, mean: its change when the output z of a head becomes 0 or "
+                    "its mean",
+                    a.material.condition, zeroed.metric, zeroed.clean_loss));
+    console.print("\n" + head_table(a).text(console.out()) + "\n");
+    for (const HeadSetEffect& effect : a.sets) {
+      console.print_wrapped(fmt::format("{} together ({}): {}±{:.2f}", effect.set.name, to_string(effect.set.heads),
+                                        signed_number(effect.change, 2), effect.spread));
+    }
+    console.print("\n" + knockout_table(a.knockout).text(console.out()) + "\n");
+    console.print_wrapped(checks_text(a.checks, console.out()));
+  }
+
+  static nlohmann::ordered_json json(const Subject& subject, const Analysis& a) {
+    nlohmann::ordered_json sets = nlohmann::ordered_json::array(), random;
+    for (const HeadSetEffect& effect : a.sets) {
+      sets.push_back({{"name", effect.set.name},
+                      {"definition", effect.set.definition},
+                      {"heads", json_of(effect.set.heads)},
+                      {"change", effect.change},
+                      {"spread", effect.spread}});
+    }
+    for (HeadScore score : a.scores.columns) random[definition_of(score).id] = json_of(pooled(a.untrained, score));
+    const SweepResult& zeroed = a.ablations.front().effects;
+    return {{"model", subject.name},
+            {"summary", summary(subject.model.config())},
+            {"condition", a.material.condition},
+            {"metric", zeroed.metric},
+            {"loss", zeroed.clean_loss},
+            {"definitions", definitions_json(a)},
+            {"heads", heads_json(a)},
+            {"untrained", random},
+            {"sets", sets},
+            {"knockout", knockout_json(a.knockout)},
+            {"checks", json_of(a.checks)}};
+  }
+
+  std::string model_;
+  AnalysisChoice choice_;
+  int64_t threads_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> heads_command() { return std::make_unique<Heads>(); }
+
+}  // namespace headlight::cli

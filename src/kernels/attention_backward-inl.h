@@ -21,6 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct BackwardBlock {
   Block block;
+  bool loaded;    // all below is of the current head
   T* queries;     // [column][lane], scaled
   T* d_o;         // [column][lane]
   T* query_rows;  // [row][column], scaled, padded to whole vectors; infinities and NaN replaced by 0
@@ -43,10 +44,9 @@ struct BackwardBlock {
   // `output_rows` and `outputs`: memory for the packed rows of o and for [M][lane]
   void load(const AttentionBackward<T>& args, const Head<T>& head, const Block& rows, T* output_rows, T* outputs) {
     block = rows;
-    const Range at{head.spans.q.begin + rows.rows.begin, head.spans.q.begin + rows.rows.end};
-    const auto slice = [&](const View<const T, 4>& view) {
-      return view[head.b].swap(0, 1)[head.h].slice(0, at.begin, at.end);
-    };
+    loaded = true;
+    const Range at = head.queries(rows.rows);
+    const auto slice = [&](const View<const T, 4>& tensor) { return rows_of(tensor, head.b, head.h, at); };
     const int64_t K = args.q.size(3), M = args.v.size(3), count = rows.rows.size();
     queries_finite = load_block(slice(args.q), args.pattern.scale, block.vectors, query_rows);
     d_o_finite = load_block(slice(args.d_o), T(1), block.vectors, d_o_rows);
@@ -97,11 +97,9 @@ class BackwardTile {
   // Keys [range.begin, range.end) of the head, a part of the tile that starts at `tile`.
   void load(const Head<T>& head, int64_t tile, Range range) {
     const int64_t group = head.h / (args_.q.size(2) / args_.k.size(2));
-    const int64_t begin = head.spans.k.begin + range.begin, end = head.spans.k.begin + range.end;
-    keys_finite = load_rows(args_.k[head.b].swap(0, 1)[group].slice(0, begin, end), T(1),
-                            keys + (range.begin - tile) * padded<T>(K_));
-    load_rows(args_.v[head.b].swap(0, 1)[group].slice(0, begin, end), T(1),
-              values + (range.begin - tile) * padded<T>(M_));
+    const Range rows = head.keys(range);
+    keys_finite = load_rows(rows_of(args_.k, head.b, group, rows), T(1), keys + (range.begin - tile) * padded<T>(K_));
+    load_rows(rows_of(args_.v, head.b, group, rows), T(1), values + (range.begin - tile) * padded<T>(M_));
   }
 
   // weights = P and d_scores = dS = P (dP - D) of the loaded tile, both 0 where invisible. Only what some lane
@@ -197,21 +195,23 @@ class BackwardWorker {
 
   // `dq_parts`: with splits apart, [split][b][h] blocks of dq_size(). The sums get what the task adds to the
   // gradients of the sink and the slope: sinks [b][h], slopes [b][h][split].
-  void run(const BackwardTask& task, T* dq_parts, double* sink_sums, double* slope_sums) {
-    const int64_t H = args_.q.size(2), Hkv = args_.k.size(2), heads = H / Hkv;
+  // `next`: the task that this worker is likely to get next, or null.
+  void run(const BackwardTask& task, const BackwardTask* next, T* dq_parts, double* sink_sums, double* slope_sums) {
+    const int64_t H = args_.q.size(2), heads = H / args_.k.size(2), end = (task.g + 1) * heads;
     std::fill(dk_, dk_ + plan_.tiles_per_task * kTileKeys * padded<T>(K_), T(0));
     std::fill(dv_, dv_ + plan_.tiles_per_task * kTileKeys * padded<T>(M_), T(0));
-    for (int64_t h = task.g * heads; h < (task.g + 1) * heads; ++h) {
+    for (int64_t h = task.g * heads; h < end; ++h) {
       const Head<T> head(args_.pattern, task.b, h, args_.q.size(1), args_.k.size(1));
       const int64_t index = task.b * H + h;
-      const int64_t blocks = load_blocks(head);
-      if (task.splits.begin == 0 && args_.dsinks.data != nullptr) sink_sums[index] = sink_sum(head, blocks);
+      const int64_t blocks = lay_blocks(head);
+      next_ = h + 1 < end ? NextHead{task.b, h + 1} : next != nullptr ? NextHead{next->b, next->g * heads} : NextHead{};
       for (int64_t split = task.splits.begin; split < task.splits.end; ++split) {
         if (plan_.apart) dq_ = dq_parts + (split * args_.q.size(0) * H + index) * dq_size();
         std::fill(dq_, dq_ + dq_size(), T(0));
         slope_sums[index * plan_.splits + split] = add_split(head, split, blocks);
         if (!plan_.apart) collect_dq(split);
       }
+      if (task.splits.begin == 0 && args_.dsinks.data != nullptr) sink_sums[index] = sink_sum(head, blocks);
       if (!plan_.apart && args_.dq.data != nullptr) write_dq(head, dq_total_, 0);
     }
     write_keys(task);
@@ -219,10 +219,9 @@ class BackwardWorker {
 
   // dq of a head from the sums in `parts`: one, or with a `part_step` those of all splits, this far apart.
   void write_dq(const Head<T>& head, T* parts, int64_t part_step) const {
-    const View<T, 2> dq = args_.dq[head.b].swap(0, 1)[head.h];
     const int64_t begin = head.spans.q.begin, end = head.spans.q.end;
-    store_zeros(dq.slice(0, 0, begin));
-    store_zeros(dq.slice(0, std::max(begin, end), dq.size(0)));
+    store_zeros(rows_of(args_.dq, head.b, head.h, {0, begin}));
+    store_zeros(rows_of(args_.dq, head.b, head.h, {end, args_.dq.size(1)}));
     for (int64_t row = begin, block = 0; row < end; row += kBlockRows<T>, ++block) {
       T* sum = parts + block * dq_block();
       for (int64_t split = 1; split < plan_.splits && part_step != 0; ++split) {
@@ -230,17 +229,55 @@ class BackwardWorker {
       }
       const Range rows{row, std::min(end, row + kBlockRows<T>)};
       transpose_columns(sum, K_, (rows.size() + kLanes<T> - 1) / kLanes<T>, tile_.weights);
-      store_rows(tile_.weights, args_.pattern.scale, dq.slice(0, rows.begin, rows.end));
+      store_rows(tile_.weights, args_.pattern.scale, rows_of(args_.dq, head.b, head.h, rows));
     }
   }
 
  private:
-  int64_t load_blocks(const Head<T>& head) {
+  struct NextHead {
+    int64_t b = -1, h = -1;
+  };
+
+  int64_t lay_blocks(const Head<T>& head) {
     int64_t blocks = 0;
     for (int64_t row = 0; row < head.spans.q.size(); row += kBlockRows<T>) {
-      blocks_[blocks++].load(args_, head, block_of(head, row, head.spans.q.size()), tile_.weights, tile_.d_scores);
+      blocks_[blocks].block = block_of(head, row, head.spans.q.size());
+      blocks_[blocks++].loaded = false;
     }
     return blocks;
+  }
+
+  void load_block_once(const Head<T>& head, int64_t i) {
+    if (blocks_[i].loaded) return;
+    blocks_[i].load(args_, head, blocks_[i].block, tile_.weights, tile_.d_scores);
+  }
+
+  void read_queries_ahead(const Head<T>& head, Range rows) {
+    for (const auto* tensor : {&args_.o, &args_.d_o, &args_.q}) {
+      tile_.ahead.add(rows_of(*tensor, head.b, head.h, head.queries(rows)));
+    }
+  }
+
+  // After tile `index` of a split comes the next one, or the gradients and what the next head begins with.
+  void read_ahead(const Head<T>& head, int64_t split, int64_t index, Range keys) {
+    tile_.ahead.clear();
+    int64_t next = index + plan_.splits;
+    if (next * kTileKeys >= keys.end && !plan_.apart && split + 1 < plan_.splits) next = split + 1;
+    if (next * kTileKeys < keys.end) {
+      const int64_t group = head.h / (args_.q.size(2) / args_.k.size(2));
+      const Range rows = head.keys(intersect(keys, {next * kTileKeys, (next + 1) * kTileKeys}));
+      tile_.ahead.add(rows_of(args_.v, head.b, group, rows));
+      tile_.ahead.add(rows_of(args_.k, head.b, group, rows));
+      return;
+    }
+    if (next_.b >= 0) {
+      const Head<T> other(args_.pattern, next_.b, next_.h, args_.q.size(1), args_.k.size(1));
+      const int64_t group = next_.h / (args_.q.size(2) / args_.k.size(2));
+      const Range rows = other.keys(intersect({0, kTileKeys}, {0, other.spans.k.size()}));
+      tile_.ahead.add(rows_of(args_.v, other.b, group, rows));
+      tile_.ahead.add(rows_of(args_.k, other.b, group, rows));
+      read_queries_ahead(other, intersect({0, kBlockRows<T>}, {0, other.spans.q.size()}));
+    }
   }
 
   // Which of a task's tiles is the one of this index of the head.
@@ -257,6 +294,7 @@ class BackwardWorker {
       const int64_t tile = index * kTileKeys;
       const Range tile_keys = intersect(keys, {tile, tile + kTileKeys});
       tile_.load(head, tile, tile_keys);
+      read_ahead(head, split, index, keys);
       if (!tile_.keys_finite) {
         std::copy(tile_.keys, tile_.keys + kTileKeys * padded<T>(K_), clean_keys_);
         replace_non_finite(clean_keys_, kTileKeys * padded<T>(K_));
@@ -264,6 +302,8 @@ class BackwardWorker {
       const int64_t in_task = tile_in_task(index);
       for (int64_t i = 0; i < blocks; ++i) {
         if (intersect(blocks_[i].block.seen, tile_keys).empty()) continue;
+        load_block_once(head, i);
+        if (i + 1 < blocks && !blocks_[i + 1].loaded) read_queries_ahead(head, blocks_[i + 1].block.rows);
         slope_sum += add_tile(head, i, tile, in_task * kTileKeys);
       }
     }
@@ -348,12 +388,13 @@ class BackwardWorker {
   }
 
   // -sum of P_sink D
-  double sink_sum(const Head<T>& head, int64_t blocks) const {
+  double sink_sum(const Head<T>& head, int64_t blocks) {
     const Tag<T> d;
     const Vec<T> sink = hn::Set(d, args_.pattern.sinks(head.h));
     alignas(64) T terms[kLanes<T>];
     double sum = 0;
     for (int64_t i = 0; i < blocks; ++i) {
+      load_block_once(head, i);
       for (int64_t lane = 0; lane < blocks_[i].block.rows.size(); lane += kLanes<T>) {
         const Vec<T> e = exp_down(d, hn::Sub(sink, hn::Load(d, blocks_[i].row->max + lane)));
         const Vec<T> weight = hn::Mul(e, hn::Load(d, blocks_[i].row->inverse + lane));
@@ -388,18 +429,17 @@ class BackwardWorker {
   }
   void write_key_rows(const View<T, 4>& gradient, const BackwardTask& task, Range span, const T* sums) {
     if (gradient.data == nullptr) return;
-    const View<T, 2> rows = gradient[task.b].swap(0, 1)[task.g];
-    const int64_t width = padded<T>(rows.size(1));
+    const int64_t width = padded<T>(gradient.size(3));
     if (task.splits.begin == 0) {
-      store_zeros(rows.slice(0, 0, span.begin));
-      store_zeros(rows.slice(0, std::max(span.begin, span.end), rows.size(0)));
+      store_zeros(rows_of(gradient, task.b, task.g, {0, span.begin}));
+      store_zeros(rows_of(gradient, task.b, task.g, {span.end, gradient.size(1)}));
     }
     for (int64_t index = 0; index * kTileKeys < span.size(); ++index) {
       const int64_t split = index % plan_.splits;
       if (split < task.splits.begin || split >= task.splits.end) continue;
       const T* from = sums + tile_in_task(index) * kTileKeys * width;
       const int64_t begin = span.begin + index * kTileKeys, end = std::min(span.end, begin + kTileKeys);
-      store_rows(from, T(1), rows.slice(0, begin, end));
+      store_rows(from, T(1), rows_of(gradient, task.b, task.g, {begin, end}));
     }
   }
 
@@ -408,6 +448,7 @@ class BackwardWorker {
   const int64_t K_, M_;
   BackwardTile<T> tile_;
   BackwardBlock<T>* blocks_;
+  NextHead next_;
   T* clean_keys_;  // [key][K], infinities and NaN replaced by 0
   T* dk_;          // [key of the task's tiles][padded K]
   T* dv_;

@@ -60,7 +60,10 @@ void backward(const AttentionBackward<T>& args) {
 
   pool.run(plan.count(), [&](int64_t task, int worker) {
     Arena arena(workers + worker * per_worker);
-    BackwardWorker<T>(args, plan, arena).run(shared.tasks[task], shared.dq_parts, shared.sink_sums, shared.slope_sums);
+    const int64_t likely = task + pool.threads();
+    const BackwardTask* next = likely < plan.count() ? shared.tasks + likely : nullptr;
+    BackwardWorker<T>(args, plan, arena)
+        .run(shared.tasks[task], next, shared.dq_parts, shared.sink_sums, shared.slope_sums);
   });
   if (args.dq.data != nullptr && plan.apart) {
     pool.run(B * H, [&](int64_t index, int worker) {

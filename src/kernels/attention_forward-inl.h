@@ -109,23 +109,27 @@ class ForwardWorker {
 
   void run(const Task& task, const Task* next) {
     const Head<T> head(args_.pattern, task.b, task.h, args_.q.size(1), args_.k.size(1));
-    const int64_t group = task.h / (args_.q.size(2) / args_.k.size(2));
-    k_ = args_.k[task.b].swap(0, 1)[group];
-    v_ = args_.v[task.b].swap(0, 1)[group];
+    group_ = task.h / (args_.q.size(2) / args_.k.size(2));
     if (task.first) write_invalid_rows(head);
     if (task.rows.empty()) return;
-    const int64_t blocks = start(head, task.rows);
+    const int64_t blocks = lay_blocks(head, task.rows);
     // blocks see ever later keys
     const Range keys{states_[0].block.seen.begin, states_[blocks - 1].block.seen.end};
-    for (int64_t tile = keys.begin / kTileKeys * kTileKeys; tile < keys.end; tile += kTileKeys) {
+    bool first = true;
+    for (int64_t tile = keys.begin / kTileKeys * kTileKeys; tile < keys.end; tile += kTileKeys, first = false) {
       const Range tile_keys = intersect(keys, {tile, tile + kTileKeys});
       load_tile(head, tile, tile_keys);
-      read_ahead(head, intersect(keys, {tile + kTileKeys, tile + 2 * kTileKeys}), next);
+      read_ahead(head, task.rows, intersect(keys, {tile + kTileKeys, tile + 2 * kTileKeys}), next);
       for (int64_t i = 0; i < blocks; ++i) {
+        if (first) start(head, states_[i]);
+        if (first && i + 1 < blocks) ahead_.add(queries_of(head, states_[i + 1].block.rows));
         if (!intersect(states_[i].block.seen, tile_keys).empty()) add_tile(head, states_[i], tile);
       }
     }
-    for (int64_t i = 0; i < blocks; ++i) finish(head, states_[i]);
+    for (int64_t i = 0; i < blocks; ++i) {
+      if (first) start(head, states_[i]);
+      finish(head, states_[i]);
+    }
   }
 
  private:
@@ -138,52 +142,54 @@ class ForwardWorker {
   };
 
   View<const T, 2> queries_of(const Head<T>& head, Range rows) const {
-    return args_.q[head.b].swap(0, 1)[head.h].slice(0, head.spans.q.begin + rows.begin, head.spans.q.begin + rows.end);
+    return rows_of(args_.q, head.b, head.h, head.queries(rows));
   }
   View<T, 2> outputs_of(const Head<T>& head, Range rows) const {
-    return args_.o[head.b].swap(0, 1)[head.h].slice(0, head.spans.q.begin + rows.begin, head.spans.q.begin + rows.end);
+    return rows_of(args_.o, head.b, head.h, head.queries(rows));
   }
 
-  int64_t start(const Head<T>& head, Range rows) {
+  int64_t lay_blocks(const Head<T>& head, Range rows) {
     int64_t blocks = 0;
     for (int64_t row = rows.begin; row < rows.end; row += kBlockRows<T>) {
-      State& state = states_[blocks++];
-      state.block = block_of(head, row, rows.end);
-      state.chunk_index = 0;
-      state.chunk.clear(M_);
-      if (state.total.acc != nullptr) state.total.clear(M_);
-      load_block(queries_of(head, state.block.rows), args_.pattern.scale, state.block.vectors, rows_);
-      transpose_rows(rows_, K_, state.block.vectors, state.queries);
+      states_[blocks++].block = block_of(head, row, rows.end);
     }
     return blocks;
   }
 
+  void start(const Head<T>& head, State& state) {
+    state.chunk_index = 0;
+    state.chunk.clear(M_);
+    if (state.total.acc != nullptr) state.total.clear(M_);
+    load_block(queries_of(head, state.block.rows), args_.pattern.scale, state.block.vectors, rows_);
+    transpose_rows(rows_, K_, state.block.vectors, state.queries);
+  }
+
   void load_tile(const Head<T>& head, int64_t tile, Range keys) {
-    const int64_t begin = head.spans.k.begin + keys.begin, end = head.spans.k.begin + keys.end;
-    load_rows(k_.slice(0, begin, end), T(1), keys_ + (keys.begin - tile) * padded<T>(K_));
+    const Range rows = head.keys(keys);
+    load_rows(rows_of(args_.k, head.b, group_, rows), T(1), keys_ + (keys.begin - tile) * padded<T>(K_));
     T* values = values_ + (keys.begin - tile) * padded<T>(M_);
-    values_finite_ = load_rows(v_.slice(0, begin, end), T(1), values);
+    values_finite_ = load_rows(rows_of(args_.v, head.b, group_, rows), T(1), values);
     if (!values_finite_) replace_non_finite(values, keys.size() * padded<T>(M_));
   }
 
-  // the next tile, or what the next task begins with
-  void read_ahead(const Head<T>& head, Range keys, const Task* next) {
+  // The next tile, or after the last one the outputs and what the next task begins with.
+  void read_ahead(const Head<T>& head, Range rows, Range keys, const Task* next) {
     ahead_.clear();
     if (!keys.empty()) {
-      const Range rows{head.spans.k.begin + keys.begin, head.spans.k.begin + keys.end};
-      ahead_.add(k_.slice(0, rows.begin, rows.end));
-      ahead_.add(v_.slice(0, rows.begin, rows.end));
-    } else if (next != nullptr) {
+      ahead_.add(rows_of(args_.v, head.b, group_, head.keys(keys)));
+      ahead_.add(rows_of(args_.k, head.b, group_, head.keys(keys)));
+      return;
+    }
+    if (next != nullptr && !next->rows.empty()) {
       const Head<T> other(args_.pattern, next->b, next->h, args_.q.size(1), args_.k.size(1));
       const int64_t group = next->h / (args_.q.size(2) / args_.k.size(2));
       const Range seen = other.band.seen_by_some(next->rows);
-      const Range rows{other.spans.k.begin + seen.begin,
-                       other.spans.k.begin + std::min(seen.end, seen.begin + kTileKeys)};
-      if (rows.empty() || next->rows.empty()) return;
-      ahead_.add(args_.v[next->b].swap(0, 1)[group].slice(0, rows.begin, rows.end));
-      ahead_.add(args_.k[next->b].swap(0, 1)[group].slice(0, rows.begin, rows.end));
-      ahead_.add(queries_of(other, next->rows));
+      const Range first = other.keys({seen.begin, std::min(seen.end, seen.begin + kTileKeys)});
+      ahead_.add(rows_of(args_.v, next->b, group, first));
+      ahead_.add(rows_of(args_.k, next->b, group, first));
+      ahead_.add(queries_of(other, intersect(next->rows, {next->rows.begin, next->rows.begin + kBlockRows<T>})));
     }
+    ahead_.add(outputs_of(head, rows));
   }
 
   void add_tile(const Head<T>& head, State& state, int64_t tile) {
@@ -239,7 +245,7 @@ class ForwardWorker {
     for (int64_t v = 0, lane = 0; v < state.block.vectors; ++v, lane += kLanes<T>) {
       for (int64_t key = sight_->some[v].begin; key < sight_->some[v].end; ++key) {
         for (int64_t c = 0; c < M_; ++c) {
-          const T value = v_(head.spans.k.begin + tile + key, c);
+          const T value = args_.v(head.b, head.spans.k.begin + tile + key, group_, c);
           if (std::isfinite(value)) continue;
           T* at = state.chunk.acc + c * kBlockRows<T> + lane;
           const Vec<T> before = hn::Load(d, at), weight = hn::Load(d, scores_ + key * kBlockRows<T> + lane);
@@ -256,18 +262,18 @@ class ForwardWorker {
       if (!state.chunk.empty) merge(state.total, state.chunk, M_, vectors);
       std::swap(state.total, state.chunk);
     }
-    normalise(head, state.chunk, vectors);
+    T* factors = tile_max_;
+    normalise(head, state.chunk, vectors, factors);
     transpose_columns(state.chunk.acc, M_, vectors, rows_);
-    store_rows(rows_, T(1), outputs_of(head, state.block.rows));
+    store_rows(rows_, factors, 1, outputs_of(head, state.block.rows));
     if (args_.statistics.data == nullptr) return;
-    for (int64_t i = 0; i < state.block.rows.size(); ++i) {
-      args_.statistics(head.b, head.h, head.spans.q.begin + state.block.rows.begin + i) = {state.chunk.max[i],
-                                                                                           state.chunk.sum[i]};
-    }
+    const Range rows = head.queries(state.block.rows);
+    const View<RowStatistic<T>, 1> statistics = args_.statistics[head.b][head.h].slice(0, rows.begin, rows.end);
+    for (int64_t i = 0; i < rows.size(); ++i) statistics(i) = {state.chunk.max[i], state.chunk.sum[i]};
   }
 
-  // acc becomes o; max and sum take in the sink.
-  void normalise(const Head<T>& head, Gathered<T>& rows, int64_t vectors) {
+  // What turns acc into o; max and sum take in the sink.
+  void normalise(const Head<T>& head, Gathered<T>& rows, int64_t vectors, T* factors) {
     const Tag<T> d;
     const Vec<T> zero = hn::Zero(d);
     for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
@@ -283,8 +289,7 @@ class ForwardWorker {
         hn::Store(max, d, rows.max + lane);
         hn::Store(sum, d, rows.sum + lane);
       }
-      factor = hn::IfThenElse(none, zero, hn::Div(factor, sum));
-      scale_lanes<T>(rows.acc, M_, lane, factor);
+      hn::Store(hn::IfThenElse(none, zero, hn::Div(factor, sum)), d, factors + lane);
     }
   }
 
@@ -301,10 +306,10 @@ class ForwardWorker {
 
   const AttentionForward<T>& args_;
   const int64_t K_, M_, blocks_;
-  View<const T, 2> k_, v_;  // (Tk, K) and (Tk, M) of the task's head
-  T* keys_;                 // packed rows of the current tile
-  T* values_;               // likewise, infinities and NaN replaced by 0
-  T* rows_;                 // packed rows of a block, on their way in or out
+  int64_t group_ = 0;  // key/value head of the task
+  T* keys_;            // packed rows of the current tile
+  T* values_;          // likewise, infinities and NaN replaced by 0
+  T* rows_;            // packed rows of a block, on their way in or out
   bool values_finite_ = true;
   T* scores_;  // [key][lane]
   T* tile_max_;

@@ -30,8 +30,9 @@ void forward(const AttentionForward<T>& args) {
   std::byte* workers = memory + shared.used();
   pool.run(list.count(), [&](int64_t task, int worker) {
     Arena arena(workers + worker * per_worker);
-    ForwardWorker<T>(args, list.rows_per_task(), arena)
-        .run(tasks[task], task + pool.threads() < list.count() ? tasks + task + pool.threads() : nullptr);
+    const int64_t likely = task + pool.threads();
+    const Task* next = likely < list.count() ? tasks + likely : nullptr;
+    ForwardWorker<T>(args, list.rows_per_task(), arena).run(tasks[task], next);
   });
 }
 

@@ -52,8 +52,9 @@ constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 // is too far for the processor to foresee. The products ask for some lines between their register tiles.
 class ReadAhead {
  public:
+  // What is added last is asked for first.
   template <class T>
-  void add(View<const T, 2> rows) {
+  void add(View<T, 2> rows) {
     if (count_ == kMost || rows.empty()) return;
     const auto element = static_cast<int64_t>(sizeof(T));
     spans_[count_++] = {reinterpret_cast<const char*>(rows.data), rows.stride(0) * element, rows.size(0),
@@ -67,7 +68,7 @@ class ReadAhead {
   }
 
  private:
-  static constexpr int kMost = 6;
+  static constexpr int kMost = 8;
   static constexpr int64_t kLine = 64, kLinesPerStep = 16;
   struct Span {
     const char* row;
@@ -138,7 +139,9 @@ template <int kRows, int kCols, Into kInto, class T, class A>
 HWY_NOINLINE void multiply_rows(A a, int64_t rows, const T* b, int64_t b_step, int64_t steps, T* c, int64_t c_row,
                                 ReadAhead& ahead) {
   int64_t u = 0;
-  for (; u + kRows <= rows; u += kRows) {
+  // 16 rows are two tiles of 8 rather than 12 and 4: the smallest tiles wait for their own sums
+  constexpr int64_t kSplit = kRows > 4 ? kRows + kRows / 3 : 0;
+  for (; u + kRows <= rows && rows - u != kSplit; u += kRows) {
     multiply_registers<kRows, kCols, kInto>(a.from(u), b, b_step, steps, c + u * c_row, c_row);
     ahead.step();
   }
@@ -199,23 +202,27 @@ bool load_rows(View<const T, 2> from, T factor, T* HWY_RESTRICT to) {
   return hn::AllTrue(d, hn::Eq(zeros, zeros));
 }
 
-// to(row, c) = factor * from[row][c] + 0, from rows of padded(columns). The sum with 0 turns -0 into 0: terms of
-// weight 0, which are there or not depending on the tiles visited, cannot change the sign.
+// to(row, c) = factors[row * step] * from[row][c] + 0, from rows of padded(columns). The sum with 0 turns -0 into
+// 0: terms of weight 0, which are there or not depending on the tiles visited, cannot change the sign.
 template <class T>
-void store_rows(const T* HWY_RESTRICT from, T factor, View<T, 2> to) {
+void store_rows(const T* HWY_RESTRICT from, const T* factors, int64_t step, View<T, 2> to) {
   const Tag<T> d;
-  const Vec<T> times = hn::Set(d, factor);
   const int64_t rows = to.size(0), columns = to.size(1), width = padded<T>(columns);
   const int64_t whole = to.stride(1) == 1 ? columns / kLanes<T> * kLanes<T> : 0;
   for (int64_t i = 0; i < rows; ++i) {
     T* out = to.data + i * to.stride(0);
+    const Vec<T> factor = hn::Set(d, factors[i * step]);
     for (int64_t c = 0; c < whole; c += kLanes<T>) {
-      hn::StoreU(hn::MulAdd(hn::Load(d, from + i * width + c), times, hn::Zero(d)), d, out + c);
+      hn::StoreU(hn::MulAdd(hn::Load(d, from + i * width + c), factor, hn::Zero(d)), d, out + c);
     }
   }
   for (int64_t i = 0; i < rows && whole < columns; ++i) {
-    for (int64_t c = whole; c < columns; ++c) to(i, c) = factor * from[i * width + c] + T(0);
+    for (int64_t c = whole; c < columns; ++c) to(i, c) = factors[i * step] * from[i * width + c] + T(0);
   }
+}
+template <class T>
+void store_rows(const T* from, T factor, View<T, 2> to) {
+  store_rows(from, &factor, 0, to);
 }
 
 template <class T>

@@ -15,6 +15,13 @@ HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Rows of one head of a tensor (B, T, H, width).
+template <class U>
+View<U, 2> rows_of(const View<U, 4>& tensor, int64_t b, int64_t h, Range rows) {
+  U* data = tensor.data + b * tensor.stride(0) + rows.begin * tensor.stride(1) + h * tensor.stride(2);
+  return {data, {rows.size(), tensor.size(3)}, {tensor.stride(1), tensor.stride(3)}};
+}
+
 // One head of one batch entry: what is added to its scores, and who sees whom.
 template <class T>
 struct Head {
@@ -24,6 +31,10 @@ struct Head {
         h(head),
         spans(spans_of(p, entry, Tq, Tk)),
         band(p.pos0, p.left, p.right, spans.k.size()) {}
+
+  // rows counted from the first valid query or key, as rows of the tensors
+  Range queries(Range rows) const { return {spans.q.begin + rows.begin, spans.q.begin + rows.end}; }
+  Range keys(Range rows) const { return {spans.k.begin + rows.begin, spans.k.begin + rows.end}; }
 
   bool has_addend() const { return pattern.mask.data != nullptr || pattern.bias.data != nullptr; }
   bool has_slope() const { return pattern.slopes.data != nullptr; }

@@ -79,7 +79,7 @@ auto gather(double) { return HEADLIGHT_DISPATCH(gather_rows_double); }
 auto scatter(float) { return HEADLIGHT_DISPATCH(scatter_rows_float); }
 auto scatter(double) { return HEADLIGHT_DISPATCH(scatter_rows_double); }
 
-// The backward's tasks take ranges of columns: at most eight, wide enough to be read at a good rate, in whole
+// The backward's tasks take ranges of columns: about eight, wide enough to be read at a good rate, in whole
 // cache lines.
 constexpr int64_t kRanges = 8;
 constexpr int64_t kNarrowest = 64;

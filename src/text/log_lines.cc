@@ -26,9 +26,8 @@ constexpr std::array<std::string_view, 24> kQualities = {"coolant", "feed",   "m
 constexpr std::array<std::string_view, 16> kParts = {"pump", "valve", "motor",  "sensor", "filter", "seal",
                                                      "belt", "fan",   "gauge",  "hose",   "joint",  "lamp",
                                                      "rod",  "tank",  "switch", "wheel"};
-constexpr std::array<std::string_view, 8> kStates = {"pressure low", "leaking", "too hot", "noisy",
-                                                     "stuck",        "worn",    "blocked", "vibrating"};
-constexpr std::array<std::string_view, 4> kActions = {"check", "clean", "repair", "replace"};
+constexpr std::array<std::string_view, 8> kStates = {"hot", "leaking", "low", "noisy", "stuck", "torn", "wet", "worn"};
+constexpr std::array<std::string_view, 4> kActions = {"check", "clean", "mend", "swap"};
 
 template <std::size_t N>
 std::string_view any_of(RandomStream& random, const std::array<std::string_view, N>& words) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -183,6 +184,10 @@ void check_pattern(const char* operation, const AttentionPattern<T>& pattern, co
   }
   if (pattern.right && *pattern.right < 0) {
     refuse(operation, "right " + std::to_string(*pattern.right) + " is negative; leave it out for no limit");
+  }
+  if (pattern.pos0 > std::numeric_limits<int64_t>::max() - n.Tq) {
+    refuse(operation, "pos0 " + std::to_string(pattern.pos0) + " and " + std::to_string(n.Tq) +
+                          " queries: positions overflow 63 bits");
   }
   if (pattern.soft_cap && !(*pattern.soft_cap > T(0))) {
     refuse(operation, "soft cap " + std::to_string(*pattern.soft_cap) + "; wanted a positive number");

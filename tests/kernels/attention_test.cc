@@ -89,30 +89,5 @@ TEST(AttentionForward, TendsToTheBestKeyAndToTheMeanAsScoresGrowAndVanish) {
   EXPECT_NEAR(c.o(0, 2, 0, 1), 1.666667f, 1e-6);
 }
 
-// ---- the same bits
-
-template <class T>
-void expect_same_bits_for_any_threads(uint64_t seed) {
-  Case<T> c = random_case<T>(seed);
-  SCOPED_TRACE(c.text);
-  set_threads(1);
-  attention_forward(c.forward());
-  const Case<T> first = c;
-  for (int threads : {2, 3, 5, 8}) {
-    set_threads(threads);
-    c.poison_outputs();
-    attention_forward(c.forward());
-    expect_same_bits("o", c.o, first.o);
-  }
-  set_threads(2);
-}
-
-TEST(AttentionForward, GivesTheSameBitsForAnyNumberOfThreads) {
-  for (uint64_t seed = 500; seed < 530; ++seed) {
-    expect_same_bits_for_any_threads<float>(seed);
-    expect_same_bits_for_any_threads<double>(seed);
-  }
-}
-
 }  // namespace
 }  // namespace headlight

@@ -1,0 +1,309 @@
+// Rules 9 and 10: results have the same bits for any number of threads, for a sequence alone and in a batch, on
+// either side of its padding, for queries all at once and in pieces; and rows are what the forward used.
+
+#include <gtest/gtest.h>
+
+#include "headlight/kernels/attention.h"
+#include "kernels/attention_cases.h"
+
+namespace headlight {
+namespace {
+
+using namespace testing_attention;
+
+// A problem in which rows and keys of every entry are what its begin and length say, nothing else being random.
+template <class T>
+Case<T> plain_case(uint64_t seed, const Sizes& n) {
+  RandomStream random(seed, 3, 0);
+  Case<T> c(n);
+  for (const auto* x : {&c.q, &c.k, &c.v, &c.d_o}) randomize(*x, random);
+  c.scale = static_cast<T>(0.3);
+  c.text = "seed " + std::to_string(seed) + ": q " + shape_text(c.q.view()) + " k " + shape_text(c.k.view());
+  return c;
+}
+
+class ThreadsAfter : public ::testing::Test {
+ protected:
+  ~ThreadsAfter() override { set_threads(threads_); }
+  const int threads_ = default_pool().threads();
+};
+using AttentionThreads = ThreadsAfter;
+
+template <class T>
+void expect_same_bits_for_any_threads(uint64_t seed) {
+  Case<T> c = random_case<T>(seed);
+  SCOPED_TRACE(c.text);
+  set_threads(1);
+  run(c);
+  const Case<T> first = c;
+  for (int threads : {2, 3, 5, 8}) {
+    set_threads(threads);
+    c.poison_outputs();
+    run(c);
+    expect_same_results(c, first);
+  }
+}
+
+TEST_F(AttentionThreads, GiveTheSameBitsWhateverTheirNumber) {
+  for (uint64_t seed = 500; seed < 540; ++seed) {
+    expect_same_bits_for_any_threads<float>(seed);
+    expect_same_bits_for_any_threads<double>(seed);
+  }
+}
+
+template <class T>
+void expect_entries_alone(uint64_t seed) {
+  Case<T> c = random_case<T>(seed);
+  // what is summed over the batch depends on the batch
+  c.dslopes = c.dsinks = {};
+  if (c.bias.exists() && c.bias.sizes()[0] == 1) c.dbias = {};
+  SCOPED_TRACE(c.text);
+  run(c);
+  for (int64_t b = 0; b < c.n.B; ++b) {
+    Case<T> alone = one_entry(c, b);
+    alone.dslopes = alone.dsinks = {};
+    if (!c.dbias.exists()) alone.dbias = {};
+    run(alone);
+    Case<T> wanted = alone;
+    wanted.o = part(c.o, 0, b, b + 1);
+    wanted.statistics = part(c.statistics, 0, b, b + 1);
+    wanted.dq = part(c.dq, 0, b, b + 1);
+    wanted.dk = part(c.dk, 0, b, b + 1);
+    wanted.dv = part(c.dv, 0, b, b + 1);
+    wanted.dbias = part(c.dbias, 0, b, b + 1, true);
+    SCOPED_TRACE(alone.text);
+    expect_same_results(alone, wanted);
+  }
+}
+
+TEST(AttentionBatch, GivesEachEntryTheBitsItHasAlone) {
+  on_every_isa([] {
+    for (uint64_t seed = 600; seed < 640; ++seed) {
+      expect_entries_alone<float>(seed);
+      expect_entries_alone<double>(seed);
+    }
+  });
+}
+
+// A sequence of `length` rows inside `rows`, from row `begin` on; all else is NaN.
+template <class T>
+Case<T> pad(const Case<T>& c, int64_t rows, int64_t begin) {
+  Sizes n = c.n;
+  n.Tq = n.Tk = rows;
+  Case<T> out(n);
+  out.scale = c.scale;
+  out.right = c.right;
+  out.left = c.left;
+  out.slopes = c.slopes;
+  for (auto tensor : {&Case<T>::q, &Case<T>::k, &Case<T>::v, &Case<T>::d_o}) {
+    (out.*tensor).each([&](T& x, std::array<int64_t, 4> at) {
+      at[1] -= begin;
+      x = at[1] >= 0 && at[1] < c.n.Tq ? (c.*tensor).at(at) : kNaN<T>;
+    });
+  }
+  out.q_begin = Tensor<int64_t, 1>(std::array<int64_t, 1>{1});
+  out.q_begin(0) = begin;
+  out.k_begin = out.q_begin;
+  out.q_len = out.q_begin;
+  out.q_len(0) = c.n.Tq;
+  out.k_len = out.q_len;
+  out.poison_outputs();
+  return out;
+}
+
+template <class T>
+void expect_padding_changes_nothing(uint64_t seed, int64_t length, bool causal) {
+  Case<T> alone = plain_case<T>(seed, {1, length, length, 4, 2, 24, 40});
+  if (causal) alone.right = 0;
+  alone.slopes = Tensor<T, 1>(std::array<int64_t, 1>{4});
+  alone.slopes.each([](T& x, const auto& at) { x = static_cast<T>(0.01) * static_cast<T>(at[0]); });
+  alone.poison_outputs();
+  SCOPED_TRACE(alone.text);
+  run(alone);
+  for (const int64_t extra : {0, 1, 37, 128}) {
+    for (const int64_t begin : {int64_t{0}, extra / 2, extra}) {
+      SCOPED_TRACE(std::to_string(extra) + " rows of padding, " + std::to_string(begin) + " of them before");
+      Case<T> padded = pad(alone, length + extra, begin);
+      run(padded);
+      padded.o.expect_all_written("o");
+      padded.dk.expect_all_written("dk");
+      for (auto tensor : {&Case<T>::o, &Case<T>::dq, &Case<T>::dk, &Case<T>::dv}) {
+        expect_same_bits("result", part(padded.*tensor, 1, begin, begin + length), alone.*tensor);
+        for (int64_t row = 0; row < length + extra; ++row) {
+          if (row >= begin && row < begin + length) continue;
+          part(padded.*tensor, 1, row, row + 1).each([&](T& x, const auto&) { EXPECT_EQ(x, T(0)) << "row " << row; });
+        }
+      }
+      expect_same_bits("dslopes", padded.dslopes, alone.dslopes);
+    }
+  }
+}
+
+TEST(AttentionPadding, ChangesNoBitOnEitherSide) {
+  on_every_isa([] {
+    for (const int64_t length : {1, 31, 64, 150, 300}) {
+      for (const bool causal : {false, true}) {
+        expect_padding_changes_nothing<float>(700, length, causal);
+        expect_padding_changes_nothing<double>(701, length, causal);
+      }
+    }
+  });
+}
+
+template <class T>
+void expect_pieces(uint64_t seed) {
+  Case<T> c = random_case<T>(seed);
+  c.q_begin = c.q_len = {};
+  SCOPED_TRACE(c.text);
+  run(c);
+  RandomStream random(seed, 4, 0);
+  for (int64_t begin = 0; begin < c.n.Tq;) {
+    const int64_t most = pick<int64_t>(random, {1, 2, 33, 100});
+    const int64_t end = std::min(c.n.Tq, begin + 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(most))));
+    const Case<T> piece = some_queries(c, begin, end);
+    SCOPED_TRACE(piece.text);
+    run(piece);
+    expect_same_bits("o", piece.o, part(c.o, 1, begin, end));
+    expect_same_bits("dq", piece.dq, part(c.dq, 1, begin, end));
+    piece.statistics.each([&](RowStatistic<T>& x, std::array<int64_t, 3> at) {
+      at[2] += begin;
+      EXPECT_TRUE(same_bits(x.max, c.statistics.at(at).max) && same_bits(x.sum, c.statistics.at(at).sum))
+          << "statistics" << index_text<3>(at);
+    });
+    begin = end;
+  }
+}
+
+TEST(AttentionPieces, GiveTheBitsOfAllQueriesAtOnce) {
+  on_every_isa([] {
+    for (uint64_t seed = 800; seed < 840; ++seed) {
+      expect_pieces<float>(seed);
+      expect_pieces<double>(seed);
+    }
+  });
+}
+
+template <class T>
+void expect_decoding(int64_t length, int64_t window) {
+  Case<T> c = plain_case<T>(900, {2, length, length, 4, 2, 32, 16});
+  c.right = 0;
+  if (window > 0) c.left = window - 1;
+  run(c);
+  for (int64_t i = 0; i < length; i += 1 + i / 7) {
+    // the cache ends at the query: keys that come later are not there yet
+    Case<T> step = some_queries(c, i, i + 1);
+    step.n.Tk = i + 1;
+    step.k = part(c.k, 1, 0, i + 1);
+    step.v = part(c.v, 1, 0, i + 1);
+    step.make_outputs();
+    step.d_o = part(c.d_o, 1, i, i + 1);
+    run(step);
+    SCOPED_TRACE("token " + std::to_string(i));
+    expect_same_bits("o", step.o, part(c.o, 1, i, i + 1));
+    expect_same_bits("dq", step.dq, part(c.dq, 1, i, i + 1));
+  }
+}
+
+TEST(AttentionPieces, DecodeTokenByTokenWithACacheToTheBitsOfTheFullForward) {
+  on_every_isa([] {
+    expect_decoding<float>(300, 0);
+    expect_decoding<double>(300, 0);
+    expect_decoding<float>(300, 20);
+    expect_decoding<float>(1100, 0);
+  });
+}
+
+// ---- rows
+
+template <class T>
+void expect_rows_of_the_forward(int64_t length, bool causal) {
+  // with V = 1 the output is the weights
+  Case<T> c = plain_case<T>(1000, {1, length, length, 2, 1, 32, length});
+  if (causal) c.right = 0;
+  c.v.each([](T& x, const std::array<int64_t, 4>& at) { x = static_cast<T>(at[1] == at[3]); });
+  attention_forward(c.forward());
+  const Tensor<T, 4> weights = c.weights();
+  attention_rows(c.rows(weights));
+  weights.each([&](T& x, const std::array<int64_t, 4>& at) {
+    EXPECT_TRUE(same_bits(x, c.o(at[0], at[2], at[1], at[3])))
+        << "weights" << index_text<4>(at) << ": got " << x << ", expected the bits of "
+        << c.o(at[0], at[2], at[1], at[3]);
+  });
+}
+
+TEST(AttentionRows, GiveTheBitsThatTheForwardUsed) {
+  on_every_isa([] {
+    for (const int64_t length : {1, 2, 17, 64, 100, 128}) {
+      expect_rows_of_the_forward<float>(length, false);
+      expect_rows_of_the_forward<float>(length, true);
+      expect_rows_of_the_forward<double>(length, true);
+    }
+  });
+}
+
+TEST(AttentionRows, GiveTheBitsThatTheBackwardUsed) {
+  // for one query and do = 1, dv = P
+  for (const int64_t keys : {1, 50, 129, 1500}) {
+    Case<float> c = plain_case<float>(1001, {1, 1, keys, 1, 1, 32, 1});
+    c.d_o(0, 0, 0, 0) = 1;
+    run(c);
+    const Tensor<float, 4> weights = c.weights();
+    attention_rows(c.rows(weights));
+    for (int64_t j = 0; j < keys; ++j) EXPECT_TRUE(same_bits(weights(0, 0, 0, j), c.dv(0, j, 0, 0))) << "key " << j;
+  }
+}
+
+TEST(AttentionRows, HaveTheLargestScoreAtTheStatisticsMaximum) {
+  // exp(max - max) / sum is the largest weight exactly, so the scores have the forward's bits over any length
+  for (const int64_t length : {200, 1500}) {
+    Case<float> c = plain_case<float>(1002, {1, 40, length, 2, 1, 48, 8});
+    attention_forward(c.forward());
+    const Tensor<float, 4> weights = c.weights();
+    attention_rows(c.rows(weights));
+    for (int64_t h = 0; h < 2; ++h) {
+      for (int64_t i = 0; i < 40; ++i) {
+        float largest = 0;
+        double sum = 0;
+        for (int64_t j = 0; j < length; ++j) {
+          largest = std::max(largest, weights(0, h, i, j));
+          sum += weights(0, h, i, j);
+        }
+        EXPECT_EQ(largest, 1 / c.statistics(0, h, i).sum) << "head " << h << " row " << i;
+        // each of the weights and the sum is off by some units of 2^-24
+        EXPECT_NEAR(sum, 1, 1e-5) << "head " << h << " row " << i;
+      }
+    }
+  }
+}
+
+template <class T>
+void expect_parts_of_rows(uint64_t seed) {
+  const Case<T> c = random_case<T>(seed);
+  SCOPED_TRACE(c.text);
+  attention_forward(c.forward());
+  const Tensor<T, 4> all = c.weights();
+  attention_rows(c.rows(all));
+  RandomStream random(seed, 5, 0);
+  for (int round = 0; round < 4; ++round) {
+    const auto below = [&](int64_t n) { return static_cast<int64_t>(random.below(static_cast<uint64_t>(n + 1))); };
+    const int64_t row = below(c.n.Tq), head = below(c.n.H);
+    const int64_t rows = below(c.n.Tq - row), heads = below(c.n.H - head);
+    Tensor<T, 4> some = random_layout<T>(random, {c.n.B, heads, rows, c.n.Tk});
+    some.poison();
+    attention_rows(c.rows(some, row, head));
+    some.expect_all_written("weights");
+    expect_same_bits("weights", some, part(part(all, 1, head, head + heads), 2, row, row + rows));
+  }
+}
+
+TEST(AttentionRows, OfAnyHeadsAndRowsAreThoseOfAll) {
+  on_every_isa([] {
+    for (uint64_t seed = 1100; seed < 1150; ++seed) {
+      expect_parts_of_rows<float>(seed);
+      expect_parts_of_rows<double>(seed);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace headlight

@@ -1,0 +1,578 @@
+// Kinds of faults that attention kernels in use have had, each over several sizes.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "headlight/kernels/attention.h"
+#include "kernels/attention_cases.h"
+
+namespace headlight {
+namespace {
+
+using namespace testing_attention;
+
+constexpr int64_t kLengths[] = {1, 2, 15, 16, 17, 33, 64, 127, 128, 129, 200, 300};
+
+template <class T = float>
+Case<T> normal_case(uint64_t seed, const Sizes& n) {
+  RandomStream random(seed, 6, 0);
+  Case<T> c(n);
+  for (const auto* x : {&c.q, &c.k, &c.v, &c.d_o}) randomize(*x, random);
+  c.scale = static_cast<T>(0.25);
+  return c;
+}
+
+template <class T>
+void expect_reference(const Case<T>& c) {
+  const Truth<T> truth = Truth<T>(c).with_gradients();
+  run(c);
+  expect_close("o", c.o, truth.exact.o, truth.o);
+  expect_close("dq", c.dq, truth.exact.dq, truth.dq);
+  expect_close("dk", c.dk, truth.exact.dk, truth.dk);
+  expect_close("dv", c.dv, truth.exact.dv, truth.dv);
+}
+
+template <class T, int Rank>
+void expect_all(const std::string& name, const Tensor<T, Rank>& got, T wanted) {
+  got.each([&](T& x, const std::array<int64_t, Rank>& at) { EXPECT_EQ(x, wanted) << name << index_text<Rank>(at); });
+}
+
+// ---- empty rows
+
+void expect_empty(Case<float> c, const std::string& how) {
+  SCOPED_TRACE(how);
+  c.poison_outputs();
+  // what an invisible pair holds is nobody's business
+  c.v.each([](float& x, const auto& at) { x = at[1] % 3 == 0 ? kNaN<float> : x; });
+  run(c);
+  expect_all("o", c.o, 0.0f);
+  expect_all("dq", c.dq, 0.0f);
+  expect_all("dk", c.dk, 0.0f);
+  expect_all("dv", c.dv, 0.0f);
+  const float max = c.sinks.exists() ? c.sinks(0) : -kInf<float>;
+  c.statistics.each([&](RowStatistic<float>& x, const auto& at) {
+    EXPECT_EQ(x.max, max) << index_text<3>(at);
+    EXPECT_EQ(x.sum, c.sinks.exists() ? 1.0f : 0.0f) << index_text<3>(at);
+  });
+  const auto weights = c.weights();
+  attention_rows(c.rows(weights));
+  expect_all("weights", weights, 0.0f);
+  if (c.dbias.exists()) expect_all("dbias", c.dbias, 0.0f);
+  if (c.dsinks.exists()) expect_all("dsinks", c.dsinks, 0.0f);
+}
+
+TEST(AttentionFaults, RowsThatSeeNothingGiveZeroBothWays) {
+  on_every_isa([] {
+    for (const int64_t length : kLengths) {
+      for (const bool sink : {false, true}) {
+        Case<float> c = normal_case(1, {2, length, length, 1, 1, 8, 8});
+        if (sink) {
+          c.sinks = Tensor<float, 1>(std::array<int64_t, 1>{1});
+          c.sinks(0) = 0.7f;
+        }
+        SCOPED_TRACE(std::to_string(length) + (sink ? " with a sink" : ""));
+        Case<float> masked = c;
+        masked.mask = Tensor<uint8_t, 4>(std::array<int64_t, 4>{1, 1, length, length});
+        expect_empty(masked, "mask");
+        Case<float> biased = c;
+        biased.bias = Tensor<float, 4>(std::array<int64_t, 4>{1, 1, 1, length});
+        biased.bias.each([](float& x, const auto&) { x = -kInf<float>; });
+        expect_empty(biased, "bias");
+        Case<float> short_keys = c;
+        short_keys.k_len = Tensor<int64_t, 1>(std::array<int64_t, 1>{2});
+        expect_empty(short_keys, "k_len");
+        Case<float> before = c;
+        before.right = 0;
+        before.pos0 = -length;
+        expect_empty(before, "causal, all keys to come");
+        Case<float> behind = c;
+        behind.left = 3;
+        behind.pos0 = length + 4;
+        expect_empty(behind, "window past all keys");
+      }
+    }
+  });
+}
+
+TEST(AttentionFaults, LeftPaddingUnderACausalMaskGivesZeroRows) {
+  // keys are masked on the left, as by a padding mask, and the first rows see none of the others
+  for (const int64_t length : kLengths) {
+    Case<float> c = normal_case(2, {1, length, length, 2, 2, 8, 8});
+    c.right = 0;
+    const int64_t padding = (length + 1) / 2;
+    c.mask = Tensor<uint8_t, 4>(std::array<int64_t, 4>{1, 1, 1, length});
+    c.mask.each([&](uint8_t& x, const auto& at) { x = at[3] >= padding; });
+    c.v.each([&](float& x, const auto& at) { x = at[1] < padding ? kNaN<float> : x; });
+    run(c);
+    c.o.each([&](float& x, const auto& at) {
+      EXPECT_TRUE(x == 0 || at[1] >= padding) << index_text<4>(at) << ": got " << x;
+      EXPECT_TRUE(std::isfinite(x)) << index_text<4>(at);
+    });
+    for (const auto* gradient : {&c.dq, &c.dk, &c.dv}) {
+      gradient->each([&](float& x, const auto& at) {
+        EXPECT_TRUE(x == 0 || at[1] >= padding) << index_text<4>(at) << ": got " << x;
+        EXPECT_TRUE(std::isfinite(x)) << index_text<4>(at);
+      });
+    }
+  }
+}
+
+TEST(AttentionFaults, FirstTilesThatNoRowSeesAreNoTrouble) {
+  for (const int64_t hidden : {127, 128, 129, 256, 300, 1024, 1100}) {
+    SCOPED_TRACE(hidden);
+    Case<float> c = normal_case(3, {1, 40, hidden + 50, 1, 1, 16, 8});
+    c.mask = Tensor<uint8_t, 4>(std::array<int64_t, 4>{1, 1, 1, hidden + 50});
+    c.mask.each([&](uint8_t& x, const auto& at) { x = at[3] >= hidden; });
+    expect_reference(c);
+    Case<float> window = normal_case(4, {1, 40, hidden + 50, 1, 1, 16, 8});
+    window.pos0 = hidden;
+    window.left = 5;
+    expect_reference(window);
+  }
+}
+
+// ---- numbers at the edges
+
+TEST(AttentionFaults, TheMostNegativeNumberIsAnOrdinaryBias) {
+  for (const int64_t length : kLengths) {
+    Case<float> c = normal_case(5, {1, 3, length, 1, 1, 8, 4});
+    c.bias = Tensor<float, 4>(std::array<int64_t, 4>{1, 1, 3, length});
+    c.bias.each([&](float& x, const auto& at) {
+      // row 0: all the lowest, so all equal; row 1: one the lowest and no other; row 2: one not the lowest
+      const float lowest = std::numeric_limits<float>::lowest();
+      x = at[2] == 0 ? lowest : at[2] == 1 ? (at[3] == length - 1 ? lowest : -kInf<float>) : at[3] == 0 ? 0 : lowest;
+    });
+    attention_forward(c.forward());
+    const auto weights = c.weights();
+    attention_rows(c.rows(weights));
+    for (int64_t j = 0; j < length; ++j) {
+      EXPECT_FLOAT_EQ(weights(0, 0, 0, j), 1.0f / static_cast<float>(length)) << "key " << j;
+      EXPECT_EQ(weights(0, 0, 1, j), j == length - 1 ? 1.0f : 0.0f) << "key " << j;
+      EXPECT_EQ(weights(0, 0, 2, j), j == 0 ? 1.0f : 0.0f) << "key " << j;
+    }
+  }
+}
+
+TEST(AttentionFaults, VeryNegativeScoresKeepTheirWeights) {
+  for (const float shift : {-20000.0f, -1e6f, 1e6f}) {
+    Case<double> c = normal_case<double>(6, {1, 20, 150, 1, 1, 16, 8});
+    c.bias = Tensor<double, 4>(std::array<int64_t, 4>{1, 1, 1, 1});
+    c.bias(0, 0, 0, 0) = 0;
+    run(c);
+    Case<double> shifted = c;
+    shifted.bias(0, 0, 0, 0) = shift;
+    shifted.poison_outputs();
+    run(shifted);
+    // a score of 1e6 is rounded to 1e-10
+    shifted.o.each([&](double& x, const auto& at) { EXPECT_NEAR(x, c.o.at(at), 1e-8) << index_text<4>(at); });
+    shifted.dq.each([&](double& x, const auto& at) { EXPECT_NEAR(x, c.dq.at(at), 1e-8) << index_text<4>(at); });
+  }
+}
+
+TEST(AttentionFaults, LargeEqualScoresHaveRightGradients) {
+  // scores near 1e6: exp(score - log_sum_exp) would be off by percents in float, (max, sum) is not
+  for (const int64_t keys : {1, 7, 128, 300, 1500}) {
+    Case<float> c = normal_case(7, {1, 5, keys, 1, 1, 4, 8});
+    c.scale = 1;
+    c.q.each([](float& x, const auto&) { x = 500; });
+    c.k.each([](float& x, const auto&) { x = 500; });
+    expect_reference(c);
+    c.dv.each([&](float& x, const auto& at) {
+      float sum = 0;
+      for (int64_t i = 0; i < 5; ++i) sum += c.d_o(0, i, 0, at[3]) / static_cast<float>(keys);
+      EXPECT_NEAR(x, sum, 1e-6) << index_text<4>(at);
+    });
+  }
+}
+
+TEST(AttentionFaults, LongSumsDoNotOverflowOrDrift) {
+  Case<float> c = normal_case(8, {1, 2, 70000, 1, 1, 1, 1});
+  c.q.each([](float& x, const auto&) { x = 0; });
+  c.v.each([](float& x, const auto&) { x = 30000; });
+  attention_forward(c.forward());
+  // sums of 1,024 keys are added in order: their rounding stays within 70 additions of 2^-24
+  c.o.each([](float& x, const auto&) { EXPECT_NEAR(x, 30000, 30000 * 70 * 6e-8); });
+  c.statistics.each([](RowStatistic<float>& x, const auto&) { EXPECT_EQ(x.sum, 70000.0f); });
+}
+
+// ---- NaN and infinity
+
+// Hides keys from rows in one of several ways. Says which pairs see each other.
+struct Hiding {
+  const char* name;
+  void (*apply)(Case<float>&);
+};
+const Hiding kHidings[] = {
+    {"causal", [](Case<float>& c) { c.right = 0; }},
+    {"window", [](Case<float>& c) { c.left = 2, c.right = 1; }},
+    {"lengths",
+     [](Case<float>& c) {
+       c.k_len = Tensor<int64_t, 1>(std::array<int64_t, 1>{c.n.B});
+       c.k_len.each([&](int64_t& x, const auto&) { x = c.n.Tk / 2; });
+     }},
+    {"mask",
+     [](Case<float>& c) {
+       c.mask = Tensor<uint8_t, 4>(std::array<int64_t, 4>{1, 1, c.n.Tq, c.n.Tk});
+       c.mask.each([](uint8_t& x, const auto& at) { x = (at[2] + at[3]) % 3 != 0; });
+     }},
+    {"bias",
+     [](Case<float>& c) {
+       c.bias = Tensor<float, 4>(std::array<int64_t, 4>{1, 1, c.n.Tq, c.n.Tk});
+       c.bias.each([](float& x, const auto& at) { x = (at[2] + at[3]) % 3 == 0 ? -kInf<float> : 0.5f; });
+     }},
+    {"soft cap and causal", [](Case<float>& c) { c.right = 0, c.soft_cap = 2.0f; }},
+};
+
+// Plants `value` into one row of `tensor`: rows that don't see the key, or keys that the row doesn't see, keep
+// the bits they have with 0 there, forwards and backwards, and those that do see it become NaN or infinite.
+void expect_local(const Hiding& hiding, int64_t length, Tensor<float, 4> Case<float>::*tensor, int64_t row,
+                  float value) {
+  SCOPED_TRACE(std::string(hiding.name) + ", length " + std::to_string(length) + ", " + std::to_string(value) +
+               " in row " + std::to_string(row));
+  Case<float> clean = normal_case(9, {1, length, length, 1, 1, 5, 3});
+  hiding.apply(clean);
+  for (int64_t c = 0; c < (clean.*tensor).sizes()[3]; ++c) (clean.*tensor)(0, row, 0, c) = 0;
+  clean.poison_outputs();
+  Case<float> planted = clean;
+  for (int64_t c = 0; c < (clean.*tensor).sizes()[3]; ++c) (planted.*tensor)(0, row, 0, c) = value;
+  planted.poison_outputs();
+  run(clean);
+  run(planted);
+  // who sees whom, from the clean problem: every visible weight is positive there
+  const auto weights = clean.weights();
+  attention_rows(clean.rows(weights));
+  const bool key_row = tensor == &Case<float>::k || tensor == &Case<float>::v;
+  for (int64_t i = 0; i < length; ++i) {
+    const bool touched = key_row ? weights(0, 0, i, row) > 0 : i == row;
+    const auto sees = [&](int64_t j) { return weights(0, 0, i, j) > 0; };
+    bool sees_any = false;
+    for (int64_t j = 0; j < length; ++j) sees_any = sees_any || sees(j);
+    if (!touched || !sees_any) {
+      for (int64_t c = 0; c < 3; ++c) EXPECT_TRUE(same_bits(planted.o(0, i, 0, c), clean.o(0, i, 0, c))) << "row " << i;
+      for (int64_t c = 0; c < 5; ++c)
+        EXPECT_TRUE(same_bits(planted.dq(0, i, 0, c), clean.dq(0, i, 0, c))) << "row " << i;
+    } else if (std::isnan(value) && tensor != &Case<float>::d_o) {
+      for (int64_t c = 0; c < 3; ++c) EXPECT_TRUE(std::isnan(planted.o(0, i, 0, c))) << "row " << i;
+    }
+  }
+  // keys that no touched row sees keep their gradients
+  for (int64_t j = 0; j < length; ++j) {
+    bool reached = false;
+    for (int64_t i = 0; i < length; ++i) {
+      const bool touched = key_row ? weights(0, 0, i, row) > 0 : i == row;
+      reached = reached || (touched && weights(0, 0, i, j) > 0);
+    }
+    if (reached) continue;
+    for (int64_t c = 0; c < 5; ++c) EXPECT_TRUE(same_bits(planted.dk(0, j, 0, c), clean.dk(0, j, 0, c))) << "key " << j;
+    for (int64_t c = 0; c < 3; ++c) EXPECT_TRUE(same_bits(planted.dv(0, j, 0, c), clean.dv(0, j, 0, c))) << "key " << j;
+  }
+}
+
+TEST(AttentionFaults, NonFiniteNumbersReachOnlyThoseWhoSeeThem) {
+  on_every_isa([] {
+    for (const Hiding& hiding : kHidings) {
+      for (const int64_t length : {2, 17, 40, 140}) {
+        for (const float value : {kNaN<float>, kInf<float>, -kInf<float>}) {
+          for (auto tensor : {&Case<float>::q, &Case<float>::k, &Case<float>::v, &Case<float>::d_o}) {
+            expect_local(hiding, length, tensor, length - 1, value);
+            expect_local(hiding, length, tensor, length / 2, value);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(AttentionFaults, AVisibleInfiniteScoreMakesItsRowNaN) {
+  for (const int64_t length : kLengths) {
+    Case<float> c = normal_case(10, {1, length, length, 1, 1, 4, 4});
+    c.bias = Tensor<float, 4>(std::array<int64_t, 4>{1, 1, length, length});
+    c.bias(0, 0, length / 2, length - 1) = kInf<float>;
+    attention_forward(c.forward());
+    c.o.each([&](float& x, const auto& at) { EXPECT_EQ(std::isnan(x), at[1] == length / 2) << index_text<4>(at); });
+  }
+}
+
+// ---- positions
+
+int64_t keys_seen(const Case<float>& c, int64_t row) {
+  attention_forward(c.forward());
+  const auto weights = c.weights();
+  attention_rows(c.rows(weights));
+  int64_t count = 0;
+  for (int64_t j = 0; j < c.n.Tk; ++j) count += weights(0, 0, row, j) > 0;
+  return count;
+}
+
+TEST(AttentionFaults, AlignmentIsWhatPos0Says) {
+  for (const int64_t Tq : {1, 5, 40, 130}) {
+    for (const int64_t Tk : {1, 5, 40, 130, 200}) {
+      Case<float> c = normal_case(11, {1, Tq, Tk, 1, 1, 4, 4});
+      c.right = 0;
+      for (const int64_t pos0 : {int64_t{0}, Tk - Tq, int64_t{3}}) {
+        c.pos0 = pos0;
+        for (const int64_t row : {int64_t{0}, Tq / 2, Tq - 1}) {
+          EXPECT_EQ(keys_seen(c, row), std::clamp<int64_t>(pos0 + row + 1, 0, Tk))
+              << Tq << " queries, " << Tk << " keys, pos0 " << pos0 << ", row " << row;
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionFaults, AWindowOfWKeysHasWKeys) {
+  Case<float> c = normal_case(12, {1, 200, 200, 1, 1, 4, 4});
+  c.right = 0;
+  for (const int64_t window : {1, 2, 16, 33, 128, 129}) {
+    c.left = window - 1;
+    for (const int64_t row : {0, 1, 15, 16, 17, 100, 127, 128, 199}) {
+      EXPECT_EQ(keys_seen(c, row), std::min(window, row + 1)) << "window " << window << ", row " << row;
+    }
+  }
+  c.right = 2;
+  c.left = 1;
+  EXPECT_EQ(keys_seen(c, 100), 4);
+  EXPECT_EQ(keys_seen(c, 199), 2);
+  // bounds and positions at the end of their range
+  c.left = std::numeric_limits<int64_t>::max();
+  c.right = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(keys_seen(c, 3), 200);
+  c.pos0 = std::numeric_limits<int64_t>::max() - 200;
+  EXPECT_EQ(keys_seen(c, 199), 200);
+  c.pos0 = std::numeric_limits<int64_t>::min() + 5;
+  c.right = 0;
+  EXPECT_EQ(keys_seen(c, 199), 0);
+}
+
+// ---- heads
+
+TEST(AttentionFaults, HeadsShareKeysInTurnAndKeepTheirOwnSlopesAndSinks) {
+  on_every_isa([] {
+    for (const int64_t Hkv : {1, 2, 3}) {
+      for (const int64_t shared : {1, 2, 5}) {
+        Case<float> c = normal_case(13, {1, 20, 1100, Hkv * shared, Hkv, 16, 8});
+        c.right = 1090;
+        c.slopes = Tensor<float, 1>(std::array<int64_t, 1>{c.n.H});
+        c.sinks = c.slopes;
+        c.slopes.each([](float& x, const auto& at) { x = 0.001f * static_cast<float>(at[0] + 1); });
+        c.sinks.each([](float& x, const auto& at) { x = static_cast<float>(at[0]) - 1; });
+        c.poison_outputs();
+        run(c);
+        for (int64_t h = 0; h < c.n.H; ++h) {
+          const Case<float> head = one_head(c, h);
+          SCOPED_TRACE(head.text + " of " + std::to_string(c.n.H) + " over " + std::to_string(Hkv));
+          run(head);
+          expect_same_bits("o", head.o, part(c.o, 2, h, h + 1));
+          expect_same_bits("dq", head.dq, part(c.dq, 2, h, h + 1));
+          expect_same_bits("dslopes", head.dslopes, part(c.dslopes, 0, h, h + 1));
+          expect_same_bits("dsinks", head.dsinks, part(c.dsinks, 0, h, h + 1));
+        }
+        expect_reference(c);
+      }
+    }
+  });
+}
+
+TEST(AttentionFaults, ASinkCountsOnceOverAllTiles) {
+  for (const int64_t keys : {1, 128, 129, 1024, 1025, 3000}) {
+    Case<float> c = normal_case(14, {1, 3, keys, 1, 1, 4, 2});
+    c.q.each([](float& x, const auto&) { x = 0; });
+    c.sinks = Tensor<float, 1>(std::array<int64_t, 1>{1});
+    c.sinks(0) = std::log(static_cast<float>(keys));
+    c.v.each([](float& x, const auto&) { x = 1; });
+    attention_forward(c.forward());
+    // keys of score 0 and a sink as heavy as all of them together
+    c.o.each([](float& x, const auto&) { EXPECT_NEAR(x, 0.5, 1e-5); });
+  }
+}
+
+// ---- memory
+
+TEST(AttentionFaults, AMaskOfOneColumnOrOfStrideZeroIsReadWithinItself) {
+  for (const int64_t length : kLengths) {
+    Case<float> c = normal_case(15, {2, length, length, 2, 2, 8, 8});
+    c.mask = Tensor<uint8_t, 4>(std::array<int64_t, 4>{2, 2, length, length});
+    c.mask.each([](uint8_t& x, const auto& at) { x = at[2] % 2 == 0; });
+    run(c);
+    // the same mask from its own bytes alone: (Tq), broadcast by size and by stride
+    std::vector<uint8_t> bytes(static_cast<std::size_t>(length));
+    for (int64_t i = 0; i < length; ++i) bytes[static_cast<std::size_t>(i)] = i % 2 == 0;
+    const View<const uint8_t, 4> views[] = {
+        {bytes.data(), {1, 1, length, 1}, {7, 7, 1, 7}},
+        {bytes.data(), {2, 2, length, length}, {0, 0, 1, 0}},
+    };
+    for (const auto& view : views) {
+      Case<float> other = c;
+      other.poison_outputs();
+      AttentionForward<float> forward = other.forward();
+      forward.pattern.mask = view;
+      attention_forward(forward);
+      AttentionBackward<float> backward = other.backward();
+      backward.pattern.mask = view;
+      attention_backward(backward);
+      expect_same_results(other, c);
+    }
+  }
+}
+
+TEST(AttentionFaults, MoreThan65535RowsOfZerosAreWritten) {
+  Case<float> c = normal_case(16, {1, 70000, 3, 1, 1, 1, 1});
+  c.k_len = Tensor<int64_t, 1>(std::array<int64_t, 1>{1});
+  run(c);
+  expect_all("o", c.o, 0.0f);
+  expect_all("dq", c.dq, 0.0f);
+  c.statistics.expect_all_written("statistics");
+}
+
+TEST(AttentionFaults, SizesOfZeroAreSizes) {
+  on_every_isa([] {
+    for (int which = 0; which < 6; ++which) {
+      Sizes n{2, 20, 30, 2, 1, 8, 4};
+      *std::array<int64_t*, 6>{&n.B, &n.Tq, &n.Tk, &n.H, &n.K, &n.M}[static_cast<std::size_t>(which)] = 0;
+      for (const int64_t Hkv : {int64_t{0}, n.Hkv}) {
+        if (Hkv == 0 && n.H != 0) continue;
+        n.Hkv = Hkv;
+        SCOPED_TRACE(which);
+        Case<float> c = normal_case(17, n);
+        c.right = 5;
+        c.slopes = Tensor<float, 1>(std::array<int64_t, 1>{n.H});
+        c.sinks = c.slopes;
+        c.bias = Tensor<float, 4>(std::array<int64_t, 4>{n.B, n.H, n.Tq, n.Tk});
+        c.poison_outputs();
+        run(c);
+        const Truth<float> truth = Truth<float>(c).with_gradients();
+        for (const auto* x : {&c.o, &c.dq, &c.dk, &c.dv, &c.dbias}) x->expect_all_written("result");
+        c.statistics.expect_all_written("statistics");
+        c.dslopes.expect_all_written("dslopes");
+        c.dsinks.expect_all_written("dsinks");
+        expect_close("o", c.o, truth.exact.o, truth.o);
+        expect_close("dv", c.dv, truth.exact.dv, truth.dv);
+        const auto weights = c.weights();
+        attention_rows(c.rows(weights));
+        weights.expect_all_written("weights");
+      }
+    }
+  });
+}
+
+// Memory of many gigabytes of which only what is touched exists.
+class SparseMemory {
+ public:
+  explicit SparseMemory(std::size_t bytes) : bytes_(bytes) {
+    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  ~SparseMemory() {
+    if (exists()) munmap(data_, bytes_);
+  }
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+  bool exists() const { return data_ != MAP_FAILED; }
+  float* data() const { return static_cast<float*>(data_); }
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
+TEST(AttentionFaults, StridesBeyond32BitsAreFollowed) {
+  // entries, rows or heads 2^32 + 2^13 elements apart
+  constexpr int64_t kFar = (int64_t{1} << 32) + (int64_t{1} << 13);
+  const SparseMemory memory(std::size_t{9} * 4 * 3 * kFar);
+  if (!memory.exists()) GTEST_SKIP() << "no address space for sparse memory";
+  for (int dim = 0; dim < 3; ++dim) {
+    SCOPED_TRACE(dim);
+    Case<float> c = normal_case(18, {3, 3, 3, 3, 3, 8, 8});
+    c.right = 0;
+    run(c);
+    int64_t tensors = 0;
+    const auto spread = [&](const Tensor<float, 4>& from, bool copy) {
+      View<float, 4> view(memory.data() + tensors++ * 3 * kFar, from.sizes());
+      for (int d = 0; d < dim; ++d) view.strides[static_cast<std::size_t>(d)] = 3 * 8 * (d == 0 ? 3 : 1);
+      view.strides[static_cast<std::size_t>(dim)] = kFar;
+      from.each([&](float& x, const auto& at) { view(at[0], at[1], at[2], at[3]) = copy ? x : -1; });
+      return view;
+    };
+    const auto expect_same = [&](const char* name, const View<float, 4>& got, const Tensor<float, 4>& want) {
+      want.each([&](float& x, const auto& at) {
+        EXPECT_EQ(got(at[0], at[1], at[2], at[3]), x) << name << index_text<4>(at);
+      });
+    };
+    AttentionBackward<float> args = c.backward();
+    const auto o = spread(c.o, false), dq = spread(c.dq, false), dk = spread(c.dk, false), dv = spread(c.dv, false);
+    args.q = spread(c.q, true);
+    args.k = spread(c.k, true);
+    args.v = spread(c.v, true);
+    args.d_o = spread(c.d_o, true);
+    args.o = o;
+    args.dq = dq;
+    args.dk = dk;
+    args.dv = dv;
+    AttentionForward<float> forward = c.forward();
+    forward.q = args.q;
+    forward.k = args.k;
+    forward.v = args.v;
+    forward.o = o;
+    attention_forward(forward);
+    attention_backward(args);
+    expect_same("o", o, c.o);
+    expect_same("dq", dq, c.dq);
+    expect_same("dk", dk, c.dk);
+    expect_same("dv", dv, c.dv);
+  }
+}
+
+// ---- precision
+
+// The plain computation in T: a dot product, exp and division per weight, in order of keys.
+template <class T>
+Tensor<T, 4> plain_attention(const Case<T>& c) {
+  Tensor<T, 4> out = c.o;
+  std::vector<T> weights(static_cast<std::size_t>(c.n.Tk));
+  for (int64_t b = 0; b < c.n.B; ++b) {
+    for (int64_t h = 0; h < c.n.H; ++h) {
+      for (int64_t i = 0; i < c.n.Tq; ++i) {
+        T max = -kInf<T>, sum = 0;
+        for (int64_t j = 0; j < c.n.Tk; ++j) {
+          T dot = 0;
+          for (int64_t x = 0; x < c.n.K; ++x) dot += c.q(b, i, h, x) * c.k(b, j, h, x);
+          weights[static_cast<std::size_t>(j)] = c.scale * dot;
+          max = std::max(max, c.scale * dot);
+        }
+        for (T& w : weights) sum += w = std::exp(w - max);
+        for (int64_t x = 0; x < c.n.M; ++x) {
+          T o = 0;
+          for (int64_t j = 0; j < c.n.Tk; ++j) o += weights[static_cast<std::size_t>(j)] / sum * c.v(b, j, h, x);
+          out(b, i, h, x) = o;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST(AttentionPrecision, IsNeverTwiceAsBadAsThePlainComputation) {
+  on_every_isa([] {
+    uint64_t seed = 0;
+    for (const Data data : {Data::kNormal, Data::kHeavyTails, Data::kOffset, Data::kLarge}) {
+      for (const int64_t length : {16, 100, 128, 300, 1100}) {
+        Case<float> c({1, std::min<int64_t>(length, 64), length, 2, 2, 64, 32});
+        RandomStream random(++seed, 7, 0);
+        for (const auto* x : {&c.q, &c.k, &c.v}) randomize(*x, random, data);
+        c.scale = 0.125f;
+        attention_forward(c.forward());
+        const Case<double> exact = c.as<double>();
+        reference::attention_forward(exact.forward());
+        const Tensor<float, 4> plain = plain_attention(c);
+        double worst = 0, worst_plain = 0;
+        c.o.each([&](float& x, const auto& at) {
+          worst = std::max(worst, std::abs(double(x) - exact.o.at(at)));
+          worst_plain = std::max(worst_plain, std::abs(double(plain.at(at)) - exact.o.at(at)));
+        });
+        EXPECT_LE(worst, 2 * worst_plain) << "data " << static_cast<int>(data) << ", " << length << " keys";
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace headlight

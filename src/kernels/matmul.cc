@@ -97,8 +97,7 @@ class Task {
     tile.b = is_packed(panel) ? packed_panel(panel) : args_.b.data + k * args_.b.stride(0) + column;
     tile.b_step = is_packed(panel) ? vectors * kLanes<T> : args_.b.stride(0);
     tile.columns = columns_of(panel);
-    tile.read_ahead =
-        tile.a_row == 1 && tile.k >= kLongSum && panel + 1 == work_.end_panel && index + 1 < work_.end_tile;
+    read_ahead(index, panel, tile);
     // the sums so far
     tile.addend = block > 0 ? partial : args_.accumulate ? c : nullptr;
     tile.addend_row = block > 0 ? partial_row_ : args_.c.stride(0);
@@ -107,14 +106,33 @@ class Task {
       tile.out_row = partial_row_;
       tile_function<T>(rows, vectors)(tile);
     } else if (epilogue_) {
+      const FinishedSums<T> sums{finished_, kTileColumns<T>, row, rows, column, tile.columns};
       tile.out = finished_;
       tile.out_row = kTileColumns<T>;
+      fetch_for_finish(args_, sums);
       tile_function<T>(rows, vectors)(tile);
-      finish_rows(args_, finished_, kTileColumns<T>, row, rows, column, tile.columns);
+      finish(args_, sums);
     } else {
       tile.out = c;
       tile.out_row = args_.c.stride(0);
       tile_function<T>(rows, vectors)(tile);
+    }
+  }
+
+  // What no earlier tile of this task has brought into the cache, and no processor guesses.
+  void read_ahead(int64_t index, int64_t panel, Tile<T>& tile) const {
+    tile.ahead = nullptr;
+    tile.ahead_step = 0;
+    if (tile.k < kLongSum) return;
+    if (index == work_.first_tile && !is_packed(panel)) {
+      // rows of b to come
+      constexpr int64_t kSteps = 32;
+      tile.ahead = tile.b + kSteps * tile.b_step;
+      tile.ahead_step = tile.b_step;
+    } else if (tile.a_row == 1 && panel + 1 == work_.end_panel && index + 1 < work_.end_tile) {
+      // the next tile of a transposed a; only its last element can lie on a line that this one does not touch
+      tile.ahead = tile.a + 2 * kTileRows - 1;
+      tile.ahead_step = tile.a_step;
     }
   }
 

@@ -7,6 +7,7 @@
 #define HEADLIGHT_KERNELS_MATMUL_FINISH_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -19,32 +20,63 @@ HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The epilogue of one row: s are the sums.
+// Rows of sums s to outputs, from (row, column) of c on.
+template <class T>
+struct FinishedSums {
+  const T* s;
+  int64_t s_row;
+  int64_t row;
+  int64_t rows;
+  int64_t column;
+  int64_t columns;
+};
+
 template <Activation f, class T>
-void finish_row(const Matmul<T>& args, const T* s, int64_t row, int64_t column, int64_t columns) {
+void finish_rows(const Matmul<T>& args, const FinishedSums<T>& sums) {
   const hn::ScalableTag<T> d;
-  const T* bias = args.bias.data == nullptr ? nullptr : args.bias.data + column * args.bias.stride(0);
-  const T* residual = args.residual.data == nullptr ? nullptr : args.residual[row].data + column;
-  T* pre = args.pre.data == nullptr ? nullptr : args.pre[row].data + column;
-  T* c = args.c[row].data + column;
-  for_each_vector(d, columns, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
-    auto v = part.load(d, s + j);
-    if (bias != nullptr) v = hn::Add(v, part.load(d, bias + j));
-    if (pre != nullptr) part.store(d, v, pre + j);
-    v = activate<f>(d, v);
-    if (residual != nullptr) v = hn::Add(v, part.load(d, residual + j));
-    part.store(d, v, c + j);
-  });
+  const T* bias = args.bias.data == nullptr ? nullptr : args.bias.data + sums.column;
+  for (int64_t i = 0; i < sums.rows; ++i) {
+    const T* s = sums.s + i * sums.s_row;
+    const int64_t row = sums.row + i;
+    const T* residual = args.residual.data == nullptr ? nullptr : args.residual[row].data + sums.column;
+    T* pre = args.pre.data == nullptr ? nullptr : args.pre[row].data + sums.column;
+    T* c = args.c[row].data + sums.column;
+    for_each_vector(d, sums.columns, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
+      auto v = part.load(d, s + j);
+      if (bias != nullptr) v = hn::Add(v, part.load(d, bias + j));
+      if (pre != nullptr) part.store(d, v, pre + j);
+      v = activate<f>(d, v);
+      if (residual != nullptr) v = hn::Add(v, part.load(d, residual + j));
+      part.store(d, v, c + j);
+    });
+  }
+}
+
+// Fetches what finish() will read and write. Rows are too short here for the processor to see where they go.
+template <class T>
+void fetch_for_finish(const Matmul<T>& args, const FinishedSums<T>& sums) {
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = sums.row; i < sums.row + sums.rows; ++i) {
+    for (int64_t j = sums.column; j < sums.column + sums.columns; j += kLine) {
+      __builtin_prefetch(&args.c(i, j), 1);
+      if (args.pre.data != nullptr) __builtin_prefetch(&args.pre(i, j), 1);
+      if (args.residual.data != nullptr) hwy::Prefetch(&args.residual(i, j));
+    }
+  }
 }
 
 template <class T>
-void finish_rows(const Matmul<T>& args, const T* s, int64_t s_row, int64_t row, int64_t rows, int64_t column,
-                 int64_t columns) {
-  auto* finish = finish_row<Activation::kNone, T>;
-  if (args.activation == Activation::kRelu) finish = finish_row<Activation::kRelu, T>;
-  if (args.activation == Activation::kGelu) finish = finish_row<Activation::kGelu, T>;
-  if (args.activation == Activation::kGeluTanh) finish = finish_row<Activation::kGeluTanh, T>;
-  for (int64_t i = 0; i < rows; ++i) finish(args, s + i * s_row, row + i, column, columns);
+void finish(const Matmul<T>& args, const FinishedSums<T>& sums) {
+  switch (args.activation) {
+    case Activation::kNone:
+      return finish_rows<Activation::kNone>(args, sums);
+    case Activation::kRelu:
+      return finish_rows<Activation::kRelu>(args, sums);
+    case Activation::kGelu:
+      return finish_rows<Activation::kGelu>(args, sums);
+    case Activation::kGeluTanh:
+      return finish_rows<Activation::kGeluTanh>(args, sums);
+  }
 }
 
 template <class T>

@@ -53,7 +53,7 @@ class FewRowsTask {
       add_products_of(order.begin(block), order.end(block));
       add_to_totals(block == 0);
     }
-    finish_rows(args_, totals_, kColumns, 0, rows_, column_, columns_);
+    finish<T>(args_, {totals_, kColumns, 0, rows_, column_, columns_});
   }
 
  private:

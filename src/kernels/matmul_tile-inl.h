@@ -58,8 +58,12 @@ struct Tile {
   T* out;
   int64_t out_row;
   int64_t columns;  // of addend and out
-  bool read_ahead;  // fetch what the tile below needs of a, whose columns have unit stride
+  const T* ahead;   // or null: what is fetched while the sums are made, one row of a tile in each step
+  int64_t ahead_step;
 };
+
+template <class T>
+constexpr int64_t kLineElements = 64 / static_cast<int64_t>(sizeof(T));
 
 // From this length on the sum takes long enough to fetch the lines that it will be written to.
 constexpr int64_t kLongSum = 256;
@@ -155,12 +159,11 @@ void run_tile(const Tile<T>& tile) {
       for (int v = 0; v < kVectors; ++v) __builtin_prefetch(tile.out + r * tile.out_row + v * kLanes<T>, 1);
     }
   }
-  if (tile.read_ahead) {
-    // of the next tile's elements only the last can lie on a line that this one does not touch
-    const T* ahead = tile.a + 2 * kRows - 1;
+  if (tile.ahead != nullptr) {
+    const T* ahead = tile.ahead;
     for (int64_t i = tile.k; i > 0; --i) {
-      hwy::Prefetch(ahead);
-      ahead += a_step;
+      for (int64_t line = 0; line < kTileColumns<T>; line += kLineElements<T>) hwy::Prefetch(ahead + line);
+      ahead += tile.ahead_step;
       add_outer_product(sums, a, a_row, b, kEachRow);
       advance(a, a_step, kEachAddress);
       b += b_step;

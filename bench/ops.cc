@@ -5,9 +5,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <deque>
 
-#include "headlight/base/random.h"
+#include "data.h"
 #include "headlight/base/thread_pool.h"
 #include "headlight/kernels/activation.h"
 #include "headlight/kernels/adamw.h"
@@ -18,7 +17,6 @@
 #include "headlight/kernels/norm.h"
 #include "headlight/kernels/rotary.h"
 #include "headlight/kernels/softmax.h"
-#include "headlight/tensor/buffer.h"
 #include "timing.h"
 
 namespace headlight::bench {
@@ -26,29 +24,6 @@ namespace {
 
 constexpr int64_t kTableRows = 256;
 constexpr int64_t kHeadWidth = 64;
-
-// What the kernels read and write, filled with numbers from -1 to 1.
-class Data {
- public:
-  View<float, 2> matrix(int64_t rows, int64_t n) { return numbers(rows * n).view<2>({rows, n}); }
-  View<float, 1> vector(int64_t n) { return numbers(n).view<1>({n}); }
-  View<int32_t, 1> indices(int64_t n, int64_t below) {
-    Buffer<int32_t>& buffer = indices_.emplace_back(n);
-    for (int32_t& i : buffer) i = static_cast<int32_t>(random_.below(static_cast<uint64_t>(below)));
-    return buffer.view<1>({n});
-  }
-
- private:
-  Buffer<float>& numbers(int64_t n) {
-    Buffer<float>& buffer = numbers_.emplace_back(n);
-    for (float& x : buffer) x = static_cast<float>(2 * random_.uniform() - 1);
-    return buffer;
-  }
-
-  RandomStream random_{1, 1, 0};
-  std::deque<Buffer<float>> numbers_;
-  std::deque<Buffer<int32_t>> indices_;
-};
 
 double bytes_of(double elements) { return elements * sizeof(float); }
 

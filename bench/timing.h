@@ -13,7 +13,7 @@ namespace headlight::bench {
 
 struct Work {
   std::string name;
-  double bytes;  // read and written, each once
+  double amount;  // done by a call: bytes read and written, each once, or operations
   std::function<void()> run;
   std::vector<double> seconds{};  // per call, one a round
 
@@ -22,8 +22,8 @@ struct Work {
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
-  // GB/s
-  double rate() const { return bytes / median() * 1e-9; }
+  // 1e9 of `amount` a second
+  double rate() const { return amount / median() * 1e-9; }
 };
 
 // Adds `rounds` times to each piece of work; short ones are repeated to make up a millisecond.

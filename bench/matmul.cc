@@ -1,0 +1,152 @@
+// The matrix product in the three forms that training needs, as operations per second and as a share of the
+// multiply-add rate measured in the same rounds, and for a single row as bytes of b read per second. With
+// oneDNN beside it where that is installed; run with OMP_WAIT_POLICY=passive then.
+// bench_matmul [--json] [FILTER]: shapes whose text contains FILTER. HEADLIGHT_THREADS and HEADLIGHT_ISA count.
+
+#include "headlight/kernels/matmul.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ceiling.h"
+#include "data.h"
+#include "headlight/base/thread_pool.h"
+#include "headlight/kernels/isa.h"
+#include "timing.h"
+#ifdef HEADLIGHT_BENCH_ONEDNN
+#include "peers/onednn.h"
+#endif
+
+namespace headlight::bench {
+namespace {
+
+constexpr int kRounds = 31;
+
+struct Shape {
+  int64_t m, k, n;
+};
+
+// widths 384, 128 and 64 in training, then real models of width 576 and 768
+constexpr Shape kTraining[] = {{2048, 384, 384}, {2048, 384, 1152}, {2048, 384, 1536}, {2048, 1536, 384},
+                               {2048, 384, 256}, {2048, 128, 128},  {2048, 128, 512},  {2048, 512, 128},
+                               {2048, 128, 65},  {2048, 64, 64},    {2048, 64, 256},   {512, 576, 1536},
+                               {512, 1536, 576}, {512, 768, 3072},  {512, 3072, 768},  {128, 576, 49152}};
+constexpr Shape kSingleRow[] = {{1, 576, 1536}, {1, 1536, 576}, {1, 768, 3072}, {1, 576, 49152}};
+
+// All that was measured, as a table on the way and as JSON at the end.
+class Report {
+ public:
+  explicit Report(bool json) : json_(json) {}
+
+  // `all` begins with the ceiling
+  void add(const std::string& shape, std::vector<Work>& all, const char* unit) {
+    measure(all, kRounds);
+    if (!json_) fmt::print("\n{:<24} {:>10} {:>9} {:>8}\n", shape, "us", unit, "share");
+    for (const Work& work : all) {
+      const double share = work.rate() / all.front().rate();
+      if (!json_)
+        fmt::print("{:<24} {:>10.1f} {:>9.1f} {:>7.1f}%\n", work.name, work.median() * 1e6, work.rate(), 100 * share);
+      rows_.push_back(
+          {{"shape", shape}, {"name", work.name}, {"seconds", work.median()}, {unit, work.rate()}, {"share", share}});
+    }
+  }
+
+  void finish() const {
+    if (!json_) return;
+    const nlohmann::json all{
+        {"isa", active_isa()}, {"threads", default_pool().threads()}, {"rounds", kRounds}, {"results", rows_}};
+    fmt::print("{}\n", all.dump(2));
+  }
+
+ private:
+  bool json_;
+  nlohmann::json rows_ = nlohmann::json::array();
+};
+
+Work product(const std::string& name, const Matmul<float>& args) {
+  const double operations = 2.0 * static_cast<double>(args.a.size(0) * args.a.size(1) * args.b.size(1));
+  return {name, operations, [args] { matmul(args); }};
+}
+
+void add_training(Report& report, const std::string& text, const Shape& s) {
+  Data data;
+  const View<float, 2> x = data.matrix(s.m, s.k);
+  const View<float, 2> w = data.matrix(s.k, s.n);
+  const View<float, 2> y = data.matrix(s.m, s.n);
+  const View<float, 2> dx = data.matrix(s.m, s.k);
+  const View<float, 2> dw = data.matrix(s.k, s.n);
+  std::vector<Work> all{multiply_add_ceiling(default_pool().threads())};
+  all.push_back(product("y = x w", {.a = x, .b = w, .c = y}));
+  const View<float, 1> bias = data.vector(s.n);
+  all.push_back(
+      product("y = gelu(x w + b), pre",
+              {.a = x, .b = w, .c = y, .bias = bias, .activation = Activation::kGelu, .pre = data.matrix(s.m, s.n)}));
+  all.push_back(product("dx = dy w'", {.a = y, .b = w.swap(0, 1), .c = dx}));
+  all.push_back(product("dw = x' dy", {.a = x.swap(0, 1), .b = y, .c = dw}));
+#ifdef HEADLIGHT_BENCH_ONEDNN
+  all.push_back(onednn_matmul("oneDNN y", x, w, y, false));
+  all.push_back(onednn_matmul("oneDNN y, w packed", x, w, y, true));
+  all.push_back(onednn_matmul("oneDNN dx", y, w.swap(0, 1), dx, false));
+  all.push_back(onednn_matmul("oneDNN dx, w packed", y, w.swap(0, 1), dx, true));
+  all.push_back(onednn_matmul("oneDNN dw", x.swap(0, 1), y, dw, false));
+#endif
+  report.add(text, all, "GFLOP/s");
+}
+
+// More copies of b than the caches hold, one after the other.
+Work single_row(const std::string& name, View<const float, 2> a, View<const float, 3> copies, bool transposed,
+                View<float, 2> c) {
+  const double bytes = static_cast<double>(a.size(1) * c.size(1)) * sizeof(float);
+  return {name, bytes, [=, next = int64_t{0}]() mutable {
+            const View<const float, 2> b = copies[next];
+            next = (next + 1) % copies.size(0);
+            matmul<float>({.a = a, .b = transposed ? b.swap(0, 1) : b, .c = c});
+          }};
+}
+
+void add_single_row(Report& report, const std::string& text, const Shape& s) {
+  constexpr int64_t kMemory = int64_t{48} << 20;
+  Data data;
+  const int64_t copies = std::max<int64_t>(2, kMemory / (s.k * s.n));
+  const View<float, 1> memory = data.vector(copies * s.k * s.n);
+  const View<float, 2> a = data.matrix(1, s.k);
+  const View<float, 2> c = data.matrix(1, s.n);
+  std::vector<Work> all{read_ceiling(memory)};
+  all.push_back(single_row("y = x w", a, {memory.data, {copies, s.k, s.n}}, false, c));
+  all.push_back(single_row("y = x w'", a, {memory.data, {copies, s.n, s.k}}, true, c));
+  report.add(text, all, "GB/s");
+}
+
+void run(bool json, const std::string& filter) {
+  Report report(json);
+  if (!json) {
+    fmt::print("{}, {} threads, medians of {} interleaved rounds\n", active_isa(), default_pool().threads(), kRounds);
+  }
+  const auto each = [&](const auto& shapes, auto add) {
+    for (const Shape& s : shapes) {
+      const std::string text = fmt::format("{} x {} x {}", s.m, s.k, s.n);
+      if (text.find(filter) != std::string::npos) add(report, text, s);
+    }
+  };
+  each(kTraining, add_training);
+  each(kSingleRow, add_single_row);
+  report.finish();
+}
+
+}  // namespace
+}  // namespace headlight::bench
+
+int main(int argc, char** argv) {
+  bool json = false;
+  std::string filter;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--json") {
+      json = true;
+    } else {
+      filter = argv[i];
+    }
+  }
+  headlight::bench::run(json, filter);
+  return 0;
+}

@@ -40,8 +40,8 @@ Check check_attention(const Model& model, const Batch& batch, const Run& run);
 // Each sequence alone gives the logits that it has in the batch, bit for bit.
 Check check_batch(const Model& model, const Batch& batch, const Run& run);
 
-// All of the above on the first sequences of the batch (at most two; the second is cut by a third, so that there is
-// padding).
+// All of the above on the first 256 tokens of the first sequences: at most two, the second cut by a third, so that
+// there is padding. Throws LogicError when every sequence is empty.
 std::vector<Check> check_identities(const Model& model, const Batch& batch);
 
 }  // namespace headlight

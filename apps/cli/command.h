@@ -45,5 +45,7 @@ std::unique_ptr<Command> report_command();
 std::unique_ptr<Command> count_command();
 std::unique_ptr<Command> lab_worked_command();
 std::unique_ptr<Command> lab_scale_command();
+std::unique_ptr<Command> lab_induction_command();
+std::unique_ptr<Command> lab_copy_command();
 
 }  // namespace headlight::cli

@@ -14,6 +14,8 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(count_command());
   all.push_back(lab_worked_command());
   all.push_back(lab_scale_command());
+  all.push_back(lab_induction_command());
+  all.push_back(lab_copy_command());
   return all;
 }
 

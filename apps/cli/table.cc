@@ -64,6 +64,7 @@ std::string Table::line(const std::vector<Cell>& cells, const Layout& layout, co
     const std::vector<std::string> parts = wrap(cells[c].text, layout.room);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const bool breaks = i > 0 || layout.below;
+      if (breaks) out.erase(out.find_last_not_of(' ') + 1);
       out += (breaks ? "\n" + indent : std::string(c > 0 ? kGap : 0, ' ')) + screen.paint(cells[c].paint, parts[i]);
     }
   }

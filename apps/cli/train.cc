@@ -65,6 +65,7 @@ class Train : public Command {
     const StopOnSignal signals;
     Trainer trainer = resume_.empty() ? begin() : resume(options, console);
     const std::string folder = resume_.empty() ? out_ : resume_;
+    trainer.open(folder);
     console.note(fmt::format("{}, {} parameters; {} threads, {}", summary(trainer.model().config()),
                              rounded(static_cast<double>(trainer.model().parameters().count())),
                              default_pool().threads(), active_isa()));

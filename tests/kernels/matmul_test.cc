@@ -18,22 +18,23 @@ using namespace testing_rows;
 enum class Form { kRows, kColumns, kSpread, kReversed };
 constexpr Form kForms[] = {Form::kRows, Form::kColumns, Form::kSpread, Form::kReversed};
 
-// An input matrix of a form, in memory that is NaN elsewhere.
+// An input matrix of a form, in memory that is NaN elsewhere and ends with it, so that the address sanitizer
+// sees a read beyond.
 template <class T>
 class Operand {
  public:
   Operand(const Matrix<double>& values, Form form, int64_t misaligned = 0, int64_t gap = 0) {
     const int64_t m = values.rows();
     const int64_t n = values.columns();
-    const int64_t spread = form == Form::kSpread ? 2 : 1;
-    const int64_t row = spread * n + gap;
-    memory_.assign(static_cast<size_t>(misaligned + (spread * m + 1) * row + (m + gap) * n + 1), T(std::nan("")));
-    View<T, 2> v(memory_.data() + misaligned, {m, n}, {row, 1});
+    View<T, 2> v(nullptr, {m, n}, {n + gap, 1});
     if (form == Form::kColumns) v.strides = {1, m + gap};
-    if (form == Form::kSpread) v.strides = {2 * row, 2};
-    if (form == Form::kReversed && m > 0 && n > 0) {
-      v.data += (m - 1) * row + n - 1;
-      v.strides = {-row, -1};
+    if (form == Form::kSpread) v.strides = {2 * (2 * n + gap), 2};
+    const int64_t last = v.empty() ? -1 : (m - 1) * v.stride(0) + (n - 1) * v.stride(1);
+    memory_.assign(static_cast<size_t>(misaligned + last + 1), T(std::nan("")));
+    v.data = memory_.data() + misaligned;
+    if (form == Form::kReversed) {
+      if (!v.empty()) v.data += last;
+      v.strides = {-v.stride(0), -1};
     }
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) v(i, j) = static_cast<T>(values(i, j));

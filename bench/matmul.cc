@@ -7,13 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "ceiling.h"
 #include "data.h"
-#include "headlight/base/thread_pool.h"
-#include "headlight/kernels/isa.h"
-#include "timing.h"
+#include "report.h"
 #ifdef HEADLIGHT_BENCH_ONEDNN
 #include "peers/onednn.h"
 #endif
@@ -33,36 +29,6 @@ constexpr Shape kTraining[] = {{2048, 384, 384}, {2048, 384, 1152}, {2048, 384, 
                                {2048, 128, 65},  {2048, 64, 64},    {2048, 64, 256},   {512, 576, 1536},
                                {512, 1536, 576}, {512, 768, 3072},  {512, 3072, 768},  {128, 576, 49152}};
 constexpr Shape kSingleRow[] = {{1, 576, 1536}, {1, 1536, 576}, {1, 768, 3072}, {1, 576, 49152}};
-
-// All that was measured, as a table on the way and as JSON at the end.
-class Report {
- public:
-  explicit Report(bool json) : json_(json) {}
-
-  // `all` begins with the ceiling
-  void add(const std::string& shape, std::vector<Work>& all, const char* unit) {
-    measure(all, kRounds);
-    if (!json_) fmt::print("\n{:<24} {:>10} {:>9} {:>8}\n", shape, "us", unit, "share");
-    for (const Work& work : all) {
-      const double share = work.rate() / all.front().rate();
-      if (!json_)
-        fmt::print("{:<24} {:>10.1f} {:>9.1f} {:>7.1f}%\n", work.name, work.median() * 1e6, work.rate(), 100 * share);
-      rows_.push_back(
-          {{"shape", shape}, {"name", work.name}, {"seconds", work.median()}, {unit, work.rate()}, {"share", share}});
-    }
-  }
-
-  void finish() const {
-    if (!json_) return;
-    const nlohmann::json all{
-        {"isa", active_isa()}, {"threads", default_pool().threads()}, {"rounds", kRounds}, {"results", rows_}};
-    fmt::print("{}\n", all.dump(2));
-  }
-
- private:
-  bool json_;
-  nlohmann::json rows_ = nlohmann::json::array();
-};
 
 Work product(const std::string& name, const Matmul<float>& args) {
   const double operations = 2.0 * static_cast<double>(args.a.size(0) * args.a.size(1) * args.b.size(1));
@@ -119,10 +85,7 @@ void add_single_row(Report& report, const std::string& text, const Shape& s) {
 }
 
 void run(bool json, const std::string& filter) {
-  Report report(json);
-  if (!json) {
-    fmt::print("{}, {} threads, medians of {} interleaved rounds\n", active_isa(), default_pool().threads(), kRounds);
-  }
+  Report report(json, kRounds);
   const auto each = [&](const auto& shapes, auto add) {
     for (const Shape& s : shapes) {
       const std::string text = fmt::format("{} x {} x {}", s.m, s.k, s.n);

@@ -2,8 +2,7 @@
 //   train_child train FOLDER THREADS    starts or resumes the run in FOLDER; exit code 0 when it is done
 //   train_child allocations             prints how often memory was taken in the steps after the first three
 //   train_child full-disk FOLDER        trains on a disk that is too small, mounted at FOLDER for this process alone,
-//   and
-//                                       prints what it met; exit code 77 when the system does not let it mount
+//                                       and prints what it met; exit code 77 when the system does not let it mount
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -35,6 +34,14 @@ void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_a
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return counted(bytes, alignof(std::max_align_t));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }

@@ -51,7 +51,7 @@ Report begin_page(const Subject& subject, const std::string& title, const std::s
   report.title = title;
   report.created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   report.version = HEADLIGHT_VERSION;
-  report.run.model = fmt::format("{}: {}", subject.name, summary(subject.model.config()));
+  report.run.model = subject.name;
   report.run.data = data;
   report.run.seed = seed;
   report.run.isa = active_isa();

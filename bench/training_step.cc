@@ -39,11 +39,7 @@ TrainerOptions options_of(const Shape& shape) {
   TrainerOptions options;
   options.model = {
       .width = shape.width, .blocks = shape.blocks, .heads = shape.heads, .positions = Positions::kLearned};
-  if (shape.vocabulary == 256) {
-    options.data = log_lines({.context = shape.context});
-  } else {
-    options.data = repeats({.vocabulary = shape.vocabulary - 1, .context = shape.context});
-  }
+  options.data = repeats({.vocabulary = shape.vocabulary - 1, .context = shape.context});
   options.steps = 1'000'000;
   options.batch = shape.batch;
   return options;

@@ -68,7 +68,7 @@ void add_data_options(Options& options, DataChoice& data) {
       [&data](std::size_t i) { data.task = i == 0 ? DataChoice::Task::kRepeats : DataChoice::Task::kCopy; },
       "repeats: [start] R R ... of random tokens; copy: log lines whose identifiers return with their part names");
   options.optional_integer("--context", data.context, {2, int64_t{1} << 30},
-                           "tokens of a sequence, T [text 128, repeats 96, copy 256]");
+                           "tokens of a sequence, T [text and copy 128, repeats 96]");
   options.optional_integer("--vocabulary", data.vocabulary, {2, 1 << 24}, "random tokens of repeats [64]");
 }
 

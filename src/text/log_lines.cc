@@ -34,23 +34,44 @@ std::string_view any_of(RandomStream& random, const std::array<std::string_view,
   return words[random.below(N)];
 }
 
+// What the lines are made of: a letter, a dash and three digits are a token each, a word is one with the blank
+// before it.
+std::shared_ptr<const Tokenizer> tokenizer_of_lines() {
+  static const std::shared_ptr<const Tokenizer> tokenizer = [] {
+    std::vector<std::string> pieces{"-", ":", "\n"};
+    for (char digit = '0'; digit <= '9'; ++digit) pieces.emplace_back(1, digit);
+    for (char letter : kLetters) pieces.emplace_back(1, letter);
+    for (char letter : kLetters) pieces.push_back({' ', letter});
+    for (std::string_view word : kActions) pieces.emplace_back(word);
+    const auto add_words = [&](const auto& words) {
+      for (std::string_view word : words) pieces.push_back(" " + std::string(word));
+    };
+    add_words(kQualities);
+    add_words(kParts);
+    add_words(kStates);
+    return piece_tokenizer(std::move(pieces));
+  }();
+  return tokenizer;
+}
+
 struct Machine {
   std::string id;    // "P-104"
-  std::string name;  // "coolant pump"
+  std::string name;  // " coolant pump"
 };
 
-// The characters of one sequence with the class of each. Keeps its memory.
+// The tokens of one sequence with the class of each. Keeps its memory.
 struct Page {
-  std::string text;
+  std::vector<int32_t> tokens;
   std::vector<uint8_t> classes;
 
   void clear() {
-    text.clear();
+    tokens.clear();
     classes.clear();
   }
   void add(std::string_view words, Class what = kText) {
-    text += words;
-    classes.resize(text.size(), what);
+    const std::vector<int32_t> ids = tokenizer_of_lines()->encode(words);
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+    classes.resize(tokens.size(), what);
   }
 };
 
@@ -61,7 +82,7 @@ void require(bool fits, const char* name, int64_t found, const char* expected) {
 class LogLines final : public DataSource {
  public:
   explicit LogLines(const LogLinesOptions& options) : options_(options) {
-    require(options.context >= 64, "context", options.context, "expected at least 64, so that a name can return");
+    require(options.context >= 32, "context", options.context, "expected at least 32, so that a name can return");
     require(options.identifiers >= 1 && options.identifiers <= 16, "identifiers", options.identifiers,
             "expected a number from 1 to 16");
     require(options.held_out_every >= 7 && options.held_out_every <= 100, "held_out_every", options.held_out_every,
@@ -74,7 +95,7 @@ class LogLines final : public DataSource {
   }
 
   std::string kind() const override { return "log-lines"; }
-  std::shared_ptr<const Tokenizer> tokenizer() const override { return byte_tokenizer(); }
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return tokenizer_of_lines(); }
   int64_t context() const override { return options_.context; }
   const std::vector<std::string>& classes() const override {
     static const std::vector<std::string> names{"text", "new name", "copied name"};
@@ -106,7 +127,7 @@ class LogLines final : public DataSource {
                              const std::vector<Machine>& machines) {
     for (;;) {
       Machine made{fmt::format("{}-{}", kLetters[random.below(kLetters.size())], numbers[random.below(numbers.size())]),
-                   fmt::format("{} {}", any_of(random, kQualities), any_of(random, kParts))};
+                   fmt::format(" {} {}", any_of(random, kQualities), any_of(random, kParts))};
       const bool taken = std::any_of(machines.begin(), machines.end(), [&](const Machine& other) {
         return other.id == made.id || other.name == made.name;
       });
@@ -119,12 +140,11 @@ class LogLines final : public DataSource {
     machines.clear();
     page.clear();
     const std::size_t most = static_cast<std::size_t>(options_.identifiers);
-    while (static_cast<int64_t>(page.text.size()) <= options_.context) {
+    while (static_cast<int64_t>(page.tokens.size()) <= options_.context) {
       const bool fresh = machines.empty() || (machines.size() < most && random.below(2) == 0);
       if (fresh) machines.push_back(new_machine(random, numbers, machines));
       const Machine& machine = fresh ? machines.back() : machines[random.below(machines.size())];
-      if (!fresh) page.add(std::string(any_of(random, kActions)) + " ");
-      page.add(machine.id + " ");
+      page.add(fresh ? machine.id : std::string(any_of(random, kActions)) + " " + machine.id);
       page.add(machine.name, fresh ? kNewName : kCopiedName);
       if (fresh) page.add(": " + std::string(any_of(random, kStates)));
       page.add("\n");
@@ -134,13 +154,13 @@ class LogLines final : public DataSource {
   // Row i of `out`. A name that the end cuts off counts as text, so that every copied name is whole.
   void write_row(Page& page, Samples& out, int64_t i) const {
     const std::size_t time = static_cast<std::size_t>(out.time);
-    if (page.text.size() > time + 1 && page.classes[time + 1] == page.classes[time]) {
+    if (page.tokens.size() > time + 1 && page.classes[time + 1] == page.classes[time]) {
       for (std::size_t t = time; page.classes[t] != kText; --t) page.classes[t] = kText;
     }
     for (std::size_t t = 0; t < time; ++t) {
       const std::size_t at = static_cast<std::size_t>(i) * time + t;
-      out.tokens[at] = static_cast<unsigned char>(page.text[t]);
-      out.targets[at] = static_cast<unsigned char>(page.text[t + 1]);
+      out.tokens[at] = page.tokens[t];
+      out.targets[at] = page.tokens[t + 1];
       out.classes[at] = page.classes[t + 1];
     }
   }

@@ -45,6 +45,23 @@ TEST(SymbolTokenizer, RefusesNamesThatTextCouldNotSpell) {
   EXPECT_THROW(symbol_tokenizer({"a", "b"}, -1), LogicError);
 }
 
+TEST(PieceTokenizer, CutsTheLongestPieceFirstAndGivesBackTheText) {
+  const auto tokenizer = piece_tokenizer({"a", "ab", "abc", " a", " ", "\n", "b"});
+  EXPECT_EQ(tokenizer->encode("abcab a b\n"), (std::vector<int32_t>{2, 1, 3, 4, 6, 5}));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("abcab a b\n")), "abcab a b\n");
+  EXPECT_EQ(tokenizer->token_text(3), " a");
+  EXPECT_EQ(tokenizer->vocabulary(), 7);
+  EXPECT_FALSE(tokenizer->start_token().has_value());
+  EXPECT_TRUE(tokenizer->encode("").empty());
+  expect_error(ErrorKind::kUsage, {"byte 2", "\"xyz\""}, [&] { tokenizer->encode("abxyz"); });
+}
+
+TEST(PieceTokenizer, RefusesPiecesThatAreNone) {
+  EXPECT_THROW(piece_tokenizer({}), LogicError);
+  EXPECT_THROW(piece_tokenizer({"a", ""}), LogicError);
+  EXPECT_THROW(piece_tokenizer({"a", "a"}), LogicError);
+}
+
 TEST(Decode, RefusesIdsOutsideTheVocabulary) {
   for (const auto& tokenizer : {byte_tokenizer(), symbol_tokenizer({"a", "b"}, 0)}) {
     for (const int64_t id : {int64_t{-1}, tokenizer->vocabulary()}) {
@@ -55,8 +72,8 @@ TEST(Decode, RefusesIdsOutsideTheVocabulary) {
 
 TEST(SaveTokenizer, IsReadBackTheSame) {
   TempFolder folder;
-  for (const auto& tokenizer :
-       {byte_tokenizer(), symbol_tokenizer({"x", "\"é\"", "[start]"}, 2), symbol_tokenizer({"x", "y"}, std::nullopt)}) {
+  for (const auto& tokenizer : {byte_tokenizer(), symbol_tokenizer({"x", "\"é\"", "[start]"}, 2),
+                                symbol_tokenizer({"x", "y"}, std::nullopt), piece_tokenizer({" x", "\n"})}) {
     save_tokenizer(*tokenizer, folder / "run");
     const auto loaded = load_tokenizer(folder / "run");
     EXPECT_EQ(loaded->to_json(), tokenizer->to_json());

@@ -48,16 +48,15 @@ struct RepeatedSequences {
 };
 Samples repeated_sequences(const RepeatedSequences& options);
 
-// Lines of a maintenance log, one token per byte:
+// Lines of a maintenance log:
 //   P-104 coolant pump: noisy
 //   V-371 feed valve: leaking
 //   check P-104 coolant pump
-// Each sequence draws its identifiers and gives each a part name at random, so that a name that returns can only
-// be copied. Classes: "text", "new name" (where a part name first occurs), "copied name" (where it returns).
-// Measured: three blocks of attention only, width 64, 4 heads, batch 16, rate 6e-3 falling to 6e-4, copy 95% of
-// the names whole from about step 3,000 on; with 3 identifiers the model takes twice as long to tell them apart.
+// Each letter, dash and digit of an identifier is a token, each word one with the blank before it. Each sequence draws
+// its identifiers and gives each a part name at random, so that a name that returns can only be copied. Classes:
+// "text", "new name" (where a part name first occurs), "copied name" (where it returns).
 struct LogLinesOptions {
-  int64_t context = 256;       // T
+  int64_t context = 128;       // T
   int64_t identifiers = 6;     // of each sequence, at most
   int64_t held_out_every = 7;  // identifiers with number mod this = 6, as P-104, are never trained but validated
   int64_t validation_sequences = 128;

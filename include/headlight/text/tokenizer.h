@@ -17,7 +17,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // "bytes", "symbols": the kind in tokenizer.json
+  // "bytes", "symbols", "pieces": the kind in tokenizer.json
   virtual std::string kind() const = 0;
   // V; ids are [0, V)
   virtual int64_t vocabulary() const = 0;
@@ -40,6 +40,10 @@ std::shared_ptr<const Tokenizer> byte_tokenizer();
 // start token in `names`. Throws LogicError when there is no name, when a name is empty, holds a blank or occurs
 // twice, or when `start` is none of them.
 std::shared_ptr<const Tokenizer> symbol_tokenizer(std::vector<std::string> names, std::optional<int32_t> start);
+
+// One token per piece of text, blanks included: " pump", "4", "\n". Text is cut from the left, the longest piece that
+// fits first; no start token. Throws LogicError when there is no piece, when one is empty, not UTF-8, or there twice.
+std::shared_ptr<const Tokenizer> piece_tokenizer(std::vector<std::string> pieces);
 
 // Errors: bad data naming `where`, the key, what was found and expected; an unknown kind is refused.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(const std::string& text, const std::string& where);

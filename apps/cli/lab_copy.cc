@@ -55,6 +55,8 @@ class LabCopy : public Command {
     TrainerOptions options;
     options.data = log_lines({});
     options.model.blocks = 3;
+    options.model.heads = 8;
+    options.model.head_width = 16;
     options.rate = 3e-3;
     options.final_rate = 3e-4;
     options.steps = steps_;
@@ -124,7 +126,7 @@ class LabCopy : public Command {
                         {"holds", findings.all_hold()}});
   }
 
-  int64_t steps_ = 3000;
+  int64_t steps_ = 2000;
   int64_t seed_ = 1;
   int64_t threads_ = 0;
 };

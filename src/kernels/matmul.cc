@@ -91,11 +91,7 @@ class Task {
 
     Tile<T> tile;
     tile.k = plan_.order.end(block) - k;
-    tile.a = args_.a.data + row * args_.a.stride(0) + k * args_.a.stride(1);
-    tile.a_row = args_.a.stride(0);
-    tile.a_step = args_.a.stride(1);
-    tile.b = is_packed(panel) ? packed_panel(panel) : args_.b.data + k * args_.b.stride(0) + column;
-    tile.b_step = is_packed(panel) ? vectors * kLanes<T> : args_.b.stride(0);
+    point_to_factors(row, k, panel, tile);
     tile.columns = columns_of(panel);
     read_ahead(index, panel, tile);
     // the sums so far
@@ -117,6 +113,19 @@ class Task {
       tile.out_row = args_.c.stride(0);
       tile_function<T>(rows, vectors)(tile);
     }
+  }
+
+  // Sums of length 0 have no factors: their views may be null, which no offset may be added to.
+  void point_to_factors(int64_t row, int64_t k, int64_t panel, Tile<T>& tile) const {
+    const bool any = tile.k > 0;
+    const bool packed = is_packed(panel);
+    tile.a = any ? args_.a.data + row * args_.a.stride(0) + k * args_.a.stride(1) : nullptr;
+    tile.a_row = any ? args_.a.stride(0) : 0;
+    tile.a_step = any ? args_.a.stride(1) : 0;
+    tile.b = packed ? packed_panel(panel)
+             : any  ? args_.b.data + k * args_.b.stride(0) + panel * kTileColumns<T>
+                    : nullptr;
+    tile.b_step = packed ? quotient_up(columns_of(panel), kLanes<T>) * kLanes<T> : args_.b.stride(0);
   }
 
   // What no earlier tile of this task has brought into the cache, and no processor guesses.

@@ -7,7 +7,7 @@
 #define HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
-#include "kernels/attention_tile-inl.h"
+#include "kernels/attention_softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
@@ -52,17 +52,12 @@ template <class T>
 void merge(Gathered<T>& total, Gathered<T>& part, int64_t columns, int64_t vectors) {
   const Tag<T> d;
   for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
-    const Vec<T> total_max = hn::Load(d, total.max + lane), part_max = hn::Load(d, part.max + lane);
-    const Vec<T> max = max_or_second(d, part_max, total_max);
-    const Vec<T> total_factor = exp_down(d, hn::Sub(total_max, subtractable<T>(max)));
-    const Vec<T> part_factor = exp_down(d, hn::Sub(part_max, subtractable<T>(max)));
-    const Vec<T> part_sum = hn::Mul(hn::Load(d, part.sum + lane), part_factor);
-    hn::Store(hn::MulAdd(hn::Load(d, total.sum + lane), total_factor, part_sum), d, total.sum + lane);
-    hn::Store(max, d, total.max + lane);
+    const Merging<T> merging(hn::Load(d, total.max + lane), hn::Load(d, part.max + lane));
+    hn::Store(merging.merged(hn::Load(d, total.sum + lane), hn::Load(d, part.sum + lane)), d, total.sum + lane);
+    hn::Store(merging.max, d, total.max + lane);
     for (int64_t c = 0; c < columns; ++c) {
       T* at = total.acc + c * kBlockRows<T> + lane;
-      const Vec<T> added = hn::Mul(hn::Load(d, part.acc + c * kBlockRows<T> + lane), part_factor);
-      hn::Store(hn::MulAdd(hn::Load(d, at), total_factor, added), d, at);
+      hn::Store(merging.merged(hn::Load(d, at), hn::Load(d, part.acc + c * kBlockRows<T> + lane)), d, at);
     }
   }
   total.empty = false;
@@ -110,7 +105,7 @@ class ForwardWorker {
   void run(const Task& task, const Task* next) {
     const Head<T> head(args_.pattern, task.b, task.h, args_.q.size(1), args_.k.size(1));
     group_ = task.h / (args_.q.size(2) / args_.k.size(2));
-    if (task.first) write_invalid_rows(head);
+    if (task.first) write_invalid_rows(args_, head);
     if (task.rows.empty()) return;
     const int64_t blocks = lay_blocks(head, task.rows);
     // blocks see ever later keys
@@ -229,13 +224,14 @@ class ForwardWorker {
   void raise_max(Gathered<T>& chunk, int64_t vectors) {
     const Tag<T> d;
     for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
-      const Vec<T> before = hn::Load(d, chunk.max + lane), now = hn::Load(d, tile_max_ + lane);
-      if (!chunk.empty && !hn::AllTrue(d, hn::Eq(before, now))) {
-        const Vec<T> factor = exp_down(d, hn::Sub(before, subtractable<T>(now)));
+      const Vec<T> before = hn::Load(d, chunk.max + lane);
+      const Raise<T> raise(before, hn::Load(d, tile_max_ + lane));
+      if (!chunk.empty && raise.changed) {
+        const Vec<T> factor = raise.factor(before);
         hn::Store(hn::Mul(hn::Load(d, chunk.sum + lane), factor), d, chunk.sum + lane);
         scale_lanes<T>(chunk.acc, M_, lane, factor);
       }
-      hn::Store(now, d, chunk.max + lane);
+      hn::Store(raise.max, d, chunk.max + lane);
     }
   }
 
@@ -263,7 +259,7 @@ class ForwardWorker {
       std::swap(state.total, state.chunk);
     }
     T* factors = tile_max_;
-    normalise(head, state.chunk, vectors, factors);
+    normalise_rows(head, state.chunk, vectors, factors);
     transpose_columns(state.chunk.acc, M_, vectors, rows_);
     store_rows(rows_, factors, 1, outputs_of(head, state.block.rows));
     if (args_.statistics.data == nullptr) return;
@@ -273,34 +269,15 @@ class ForwardWorker {
   }
 
   // What turns acc into o; max and sum take in the sink.
-  void normalise(const Head<T>& head, Gathered<T>& rows, int64_t vectors, T* factors) {
+  void normalise_rows(const Head<T>& head, Gathered<T>& rows, int64_t vectors, T* factors) {
     const Tag<T> d;
-    const Vec<T> zero = hn::Zero(d);
+    const bool has_sink = args_.pattern.sinks.data != nullptr;
+    const Vec<T> sink = hn::Set(d, has_sink ? args_.pattern.sinks(head.h) : T(0));
     for (int64_t lane = 0; lane < vectors * kLanes<T>; lane += kLanes<T>) {
-      Vec<T> sum = hn::Load(d, rows.sum + lane);
-      // rows that have gathered no weight give 0, sink or not
-      const auto none = hn::Eq(sum, zero);
-      Vec<T> factor = hn::Set(d, T(1));
-      if (args_.pattern.sinks.data != nullptr) {
-        const Vec<T> sink = hn::Set(d, args_.pattern.sinks(head.h)), before = hn::Load(d, rows.max + lane);
-        const Vec<T> max = max_or_second(d, before, sink);
-        factor = exp_down(d, hn::Sub(before, subtractable<T>(max)));
-        sum = hn::MulAdd(sum, factor, exp_down(d, hn::Sub(sink, subtractable<T>(max))));
-        hn::Store(max, d, rows.max + lane);
-        hn::Store(sum, d, rows.sum + lane);
-      }
-      hn::Store(hn::IfThenElse(none, zero, hn::Div(factor, sum)), d, factors + lane);
-    }
-  }
-
-  // rows that pad the valid ones see nothing
-  void write_invalid_rows(const Head<T>& head) {
-    const T sink = args_.pattern.sinks.data == nullptr ? kMinusInfinity<T> : args_.pattern.sinks(head.h);
-    const RowStatistic<T> statistic{sink, sink == kMinusInfinity<T> ? T(0) : std::exp(sink - sink)};
-    for (int64_t i = 0; i < args_.q.size(1); ++i) {
-      if (i >= head.spans.q.begin && i < head.spans.q.end) continue;
-      for (int64_t c = 0; c < M_; ++c) args_.o(head.b, i, head.h, c) = T(0);
-      if (args_.statistics.data != nullptr) args_.statistics(head.b, head.h, i) = statistic;
+      Vec<T> max = hn::Load(d, rows.max + lane), sum = hn::Load(d, rows.sum + lane);
+      hn::Store(normalise<T>(max, sum, has_sink, sink), d, factors + lane);
+      hn::Store(max, d, rows.max + lane);
+      hn::Store(sum, d, rows.sum + lane);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "headlight/base/thread_pool.h"
+#include "kernels/attention_decode-inl.h"
 #include "kernels/attention_forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,8 +37,45 @@ void forward(const AttentionForward<T>& args) {
   });
 }
 
-void forward_float(const AttentionForward<float>& args) { forward(args); }
-void forward_double(const AttentionForward<double>& args) { forward(args); }
+// All chunks of all key/value heads first, then what merges them.
+template <class T>
+void decode(const AttentionForward<T>& args) {
+  ThreadPool& pool = default_pool();
+  const int64_t Hkv = args.k.size(2), heads = args.q.size(0) * Hkv, chunks = DecodeWorker<T>::chunks(args);
+  Arena counter, shared;
+  DecodeWorker<T>(args, counter);
+  shared.take<DecodePart<T>>(heads * chunks);
+  for (int64_t head = 0; head < heads; ++head) DecodeWorker<T>::take_parts(args, shared, nullptr);
+
+  const int64_t per_worker = counter.used();
+  std::byte* memory = scratch(static_cast<std::size_t>(shared.used() + pool.threads() * per_worker));
+  std::byte* workers = memory + shared.used();
+  Arena arena(memory);
+  auto* parts = arena.take<DecodePart<T>>(heads * chunks);
+  for (int64_t head = 0; head < heads; ++head) DecodeWorker<T>::take_parts(args, arena, parts + head * chunks);
+  const auto decoder = [&](int worker) {
+    Arena own(workers + worker * per_worker);
+    return DecodeWorker<T>(args, own);
+  };
+  pool.run(heads * chunks, [&](int64_t task, int worker) {
+    const int64_t head = task / chunks;
+    decoder(worker).gather(head / Hkv, head % Hkv, task % chunks, parts[task]);
+    if (chunks == 1) decoder(worker).finish(head / Hkv, head % Hkv, parts + task);
+  });
+  if (chunks == 1) return;
+  pool.run(heads,
+           [&](int64_t head, int worker) { decoder(worker).finish(head / Hkv, head % Hkv, parts + head * chunks); });
+}
+
+template <class T>
+void forward_or_decode(const AttentionForward<T>& args) {
+  const int64_t H = args.q.size(2), Hkv = args.k.size(2);
+  const bool few = H > 0 && args.q.size(1) * (H / Hkv) <= kFewRows;
+  few ? decode(args) : forward(args);
+}
+
+void forward_float(const AttentionForward<float>& args) { forward_or_decode(args); }
+void forward_double(const AttentionForward<double>& args) { forward_or_decode(args); }
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

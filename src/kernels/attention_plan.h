@@ -14,6 +14,7 @@ namespace headlight {
 
 constexpr int64_t kTileKeys = 128;    // keys whose scores are held at once
 constexpr int64_t kChunkKeys = 1024;  // keys after which partial results are merged
+constexpr int64_t kFewRows = 8;       // query rows of a key/value head, up to which they are done together
 
 // Half open; empty when end <= begin.
 struct Range {

@@ -98,31 +98,37 @@ struct Sight {
   }
 };
 
-// Fills `addend` for the keys of a tile that starts at `tile`. Says whether all rows see all of them.
+// What is added to the scores of query row i, counted from the first valid one, with `keys` of a tile that starts
+// at `tile`, -inf where invisible: to[key * step]. Says whether the row may see all of them.
 template <class T>
-bool fill_addend(const Head<T>& head, const Block& block, int64_t tile, Range keys, T* addend) {
+bool fill_addend(const Head<T>& head, int64_t i, int64_t tile, Range keys, int64_t step, T* to) {
   const auto& mask = head.pattern.mask;
   const auto& bias = head.pattern.bias;
-  const auto step = [](const auto& view, int dim) { return view.size(dim) == 1 ? int64_t{0} : view.stride(dim); };
+  const auto stride = [](const auto& view, int dim) { return view.size(dim) == 1 ? int64_t{0} : view.stride(dim); };
+  const auto row_of = [&](const auto& view) {
+    return view.data + head.b * stride(view, 0) + head.h * stride(view, 1) +
+           (head.spans.q.begin + i) * stride(view, 2) + (head.spans.k.begin + tile) * stride(view, 3);
+  };
+  const uint8_t* may = mask.data == nullptr ? nullptr : row_of(mask);
+  const T* added = bias.data == nullptr ? nullptr : row_of(bias);
+  bool all = true;
+  for (int64_t key = keys.begin; key < keys.end; ++key) {
+    T value = added == nullptr ? T(0) : added[key * stride(bias, 3)];
+    if (may != nullptr && may[key * stride(mask, 3)] == 0) value = kMinusInfinity<T>;
+    all = all && value != kMinusInfinity<T>;
+    to[key * step] = value;
+  }
+  return all;
+}
+
+// The same for a block, [key][lane].
+template <class T>
+bool fill_addend(const Head<T>& head, const Block& block, int64_t tile, Range keys, T* addend) {
   bool everyone = true;
   for (int64_t lane = 0; lane < kBlockRows<T>; ++lane) {
     // lanes past the end repeat the last row
-    const int64_t i = head.spans.q.begin + std::min(block.rows.begin + lane, block.rows.end - 1);
-    const int64_t j = head.spans.k.begin + tile;
-    const uint8_t* may = nullptr;
-    const T* added = nullptr;
-    if (mask.data != nullptr) {
-      may = mask.data + head.b * step(mask, 0) + head.h * step(mask, 1) + i * step(mask, 2) + j * step(mask, 3);
-    }
-    if (bias.data != nullptr) {
-      added = bias.data + head.b * step(bias, 0) + head.h * step(bias, 1) + i * step(bias, 2) + j * step(bias, 3);
-    }
-    for (int64_t key = keys.begin; key < keys.end; ++key) {
-      T value = added == nullptr ? T(0) : added[key * step(bias, 3)];
-      if (may != nullptr && may[key * step(mask, 3)] == 0) value = kMinusInfinity<T>;
-      everyone = everyone && value != kMinusInfinity<T>;
-      addend[key * kBlockRows<T> + lane] = value;
-    }
+    const int64_t i = std::min(block.rows.begin + lane, block.rows.end - 1);
+    everyone = fill_addend(head, i, tile, keys, kBlockRows<T>, addend + lane) && everyone;
   }
   return everyone;
 }
@@ -191,6 +197,23 @@ void multiply_queries(const Sight<T>& sight, const T* queries, const T* keys, in
   }
 }
 
+// cap(s) + addend - slope |distance|. The addend may be null; cap_slope, when given, gets the cap's derivative.
+template <class T>
+HWY_INLINE Vec<T> change_score(const Head<T>& head, Vec<T> s, const T* addend, Vec<T> distance, T* cap_slope) {
+  const Tag<T> d;
+  if (head.pattern.soft_cap) {
+    const Vec<T> bent = tanh(d, hn::Div(s, hn::Set(d, *head.pattern.soft_cap)));
+    s = hn::Mul(bent, hn::Set(d, *head.pattern.soft_cap));
+    if (cap_slope != nullptr) {
+      const Vec<T> one = hn::Set(d, T(1));
+      hn::Store(hn::Mul(hn::Sub(one, bent), hn::Add(one, bent)), d, cap_slope);
+    }
+  }
+  if (addend != nullptr) s = hn::Add(s, hn::Load(d, addend));
+  if (head.has_slope()) s = hn::NegMulAdd(hn::Set(d, head.pattern.slopes(head.h)), hn::Abs(distance), s);
+  return s;
+}
+
 // Turns the products of one vector with the keys of `run` into scores, -inf where invisible. Gives the
 // largest of them and `largest`. cap_slope, when given, gets the cap's derivative.
 template <class T, bool kChanged, bool kTested>
@@ -198,25 +221,15 @@ HWY_INLINE Vec<T> finish_run(const Head<T>& head, const Sight<T>& sight, int64_t
                              T* cap_slope, Vec<T> largest) {
   const Tag<T> d;
   for (int64_t key = run.begin; key < run.end; ++key) {
-    T* at = scores + key * kBlockRows<T> + lane;
-    Vec<T> s = hn::Load(d, at);
+    const int64_t at = key * kBlockRows<T> + lane;
+    Vec<T> s = hn::Load(d, scores + at);
     if constexpr (kChanged) {
-      if (head.pattern.soft_cap) {
-        const Vec<T> bent = tanh(d, hn::Div(s, hn::Set(d, *head.pattern.soft_cap)));
-        s = hn::Mul(bent, hn::Set(d, *head.pattern.soft_cap));
-        if (cap_slope != nullptr) {
-          const Vec<T> one = hn::Set(d, T(1));
-          hn::Store(hn::Mul(hn::Sub(one, bent), hn::Add(one, bent)), d, cap_slope + key * kBlockRows<T> + lane);
-        }
-      }
-      if (sight.addend != nullptr) s = hn::Add(s, hn::Load(d, sight.addend + key * kBlockRows<T> + lane));
-      if (head.has_slope()) {
-        const Vec<T> distance = hn::Abs(hn::Sub(hn::Load(d, sight.distance + lane), hn::Set(d, static_cast<T>(key))));
-        s = hn::NegMulAdd(hn::Set(d, head.pattern.slopes(head.h)), distance, s);
-      }
+      const Vec<T> distance = hn::Sub(hn::Load(d, sight.distance + lane), hn::Set(d, static_cast<T>(key)));
+      s = change_score(head, s, sight.addend == nullptr ? nullptr : sight.addend + at, distance,
+                       cap_slope == nullptr ? nullptr : cap_slope + at);
     }
     if constexpr (kTested) s = hn::IfThenElse(sight.sees(key, lane), s, hn::Set(d, kMinusInfinity<T>));
-    if constexpr (kChanged || kTested) hn::Store(s, d, at);
+    if constexpr (kChanged || kTested) hn::Store(s, d, scores + at);
     largest = max_or_second(d, s, largest);
   }
   return largest;

@@ -1,30 +1,28 @@
 #!/usr/bin/env bash
 # A training step here beside PyTorch's, in short runs that take turns, so that other load on the machine meets both.
-#   bench/compare_training.sh BENCH_PROGRAM PYTHON [ROUNDS]
-# BENCH_PROGRAM is the built bench_training_step; PYTHON has torch. Prints the medians and their ratio for both shapes.
-set -euo pipefail
+#   bench/compare_training.sh [--build FOLDER] [--python PYTHON] [ROUNDS]
+# Prints the medians and their ratio for both shapes. FOLDER is where Headlight is built (build/release); PYTHON has
+# torch, instead of a virtual environment made for it.
 
-if [ $# -lt 2 ]; then
-  sed -n '2,4s/^# \{0,1\}//p' "$0" >&2
-  exit 2
-fi
-program=$1
-python=$2
-rounds=${3:-7}
+source "$(dirname "$0")/peers/prepare.sh"
+options "$@"
+ours=$(program bench_training_step)
+override=$(mkl_override)
+rounds=${rest[0]:-7}
 threads=2
-peer=$(dirname "$0")/peers/training_step_pytorch.py
+peer=$root/bench/peers/training_step_pytorch.py
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 
 compare() { # shape and the peer's options
   local shape=$1
   shift
-  local ours=$results/$shape-ours theirs=$results/$shape-theirs
+  local here=$results/$shape-ours there=$results/$shape-theirs
   for ((round = 0; round < rounds; round++)); do
-    "$program" --shape "$shape" --only step --rounds 9 --threads $threads --json >>"$ours"
-    "$python" "$peer" "$@" --threads $threads --steps 9 >>"$theirs"
+    "$ours" --shape "$shape" --only step --rounds 9 --threads $threads --json >>"$here"
+    LD_PRELOAD=$override "$python" "$peer" "$@" --threads $threads --steps 9 >>"$there"
   done
-  "$python" - "$shape" "$ours" "$theirs" <<'PYTHON'
+  "$python" - "$shape" "$here" "$there" <<'PYTHON'
 import json
 import statistics
 import sys

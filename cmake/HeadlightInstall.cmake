@@ -9,4 +9,5 @@ configure_package_config_file(cmake/headlightConfig.cmake.in headlightConfig.cma
   INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(headlightConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/headlightConfig.cmake ${PROJECT_BINARY_DIR}/headlightConfigVersion.cmake
+  cmake/FindPCRE2.cmake cmake/FindUtf8proc.cmake
   DESTINATION ${package_folder})

@@ -9,41 +9,68 @@
 #include "base/json_reader.h"
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
+#include "text/tokenizer_files.h"
+#include "text/utf8.h"
 
 namespace headlight {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\n\r\v\f";
 
-void check_id(int32_t id, int64_t vocabulary) {
-  if (id >= 0 && id < vocabulary) return;
-  throw LogicError("decode", fmt::format("token {} is not in a vocabulary of {}", id, vocabulary));
-}
+// An encoding in the making, with what the options ask for.
+class Encoded {
+ public:
+  Encoded(std::string_view text, const EncodeOptions& options) : text_(text), options_(options) {}
+
+  void add(int32_t id, std::size_t begin, std::size_t end) {
+    encoding_.ids.push_back(id);
+    if (options_.spans) encoding_.spans.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end)});
+  }
+  // Bytes that no token spells: left out or an error.
+  void unspelled(std::size_t begin, std::size_t end, std::size_t least_shown, const std::string& expected) {
+    if (!options_.drop_unspelled) {
+      const std::string_view shown = text_.substr(begin, std::max(end - begin, least_shown));
+      throw Error(ErrorKind::kUsage, fmt::format("text, byte {}", begin),
+                  "no token of this model spells " + in_quotes(shown), expected);
+    }
+    encoding_.dropped += static_cast<int64_t>(end - begin);
+  }
+  Encoding take() { return std::move(encoding_); }
+
+ private:
+  std::string_view text_;
+  const EncodeOptions& options_;
+  Encoding encoding_;
+};
 
 class ByteTokenizer final : public Tokenizer {
  public:
   std::string kind() const override { return "bytes"; }
   int64_t vocabulary() const override { return 256; }
 
-  std::vector<int32_t> encode(std::string_view text) const override {
-    std::vector<int32_t> ids(text.size());
-    std::transform(text.begin(), text.end(), ids.begin(), [](char c) { return static_cast<unsigned char>(c); });
-    return ids;
-  }
-
-  std::string decode(std::span<const int32_t> ids) const override {
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions&) const override {
     std::string text;
     text.reserve(ids.size());
     for (int32_t id : ids) {
-      check_id(id, 256);
+      check_id(id);
       text += static_cast<char>(id);
     }
     return text;
   }
 
-  std::string token_text(int32_t id) const override { return decode(std::span(&id, 1)); }
-  std::optional<int32_t> start_token() const override { return std::nullopt; }
+  std::string token_text(int32_t id) const override { return decode(std::span(&id, 1), {}); }
+  bool is_special(int32_t id) const override {
+    check_id(id);
+    return false;
+  }
   std::string to_json() const override { return pretty_json({{"kind", kind()}}); }
+
+ protected:
+  Encoding encode_bare(std::string_view text, const EncodeOptions& options) const override {
+    Encoded encoded(text, options);
+    for (std::size_t at = 0; at < text.size(); ++at) encoded.add(static_cast<unsigned char>(text[at]), at, at + 1);
+    return encoded.take();
+  }
 };
 
 // Why these texts cannot be the tokens, or "". Blanks are text to pieces, and what parts symbols.
@@ -71,28 +98,32 @@ class SymbolTokenizer final : public Tokenizer {
   std::string kind() const override { return "symbols"; }
   int64_t vocabulary() const override { return static_cast<int64_t>(names_.size()); }
 
-  std::vector<int32_t> encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    for (std::size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
-      const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
-      ids.push_back(id_of(text.substr(begin, end - begin)));
-      begin = text.find_first_not_of(kBlanks, end);
-    }
-    return ids;
-  }
-
-  std::string decode(std::span<const int32_t> ids) const override {
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override {
     std::string text;
-    for (int32_t id : ids) text += (text.empty() ? "" : " ") + token_text(id);
+    for (int32_t id : ids) {
+      if (options.skip_special && is_special(id)) continue;
+      text += (text.empty() ? "" : " ") + token_text(id);
+    }
     return text;
   }
 
   std::string token_text(int32_t id) const override {
-    check_id(id, vocabulary());
+    check_id(id);
     return names_[static_cast<std::size_t>(id)];
   }
-
-  std::optional<int32_t> start_token() const override { return start_; }
+  bool is_special(int32_t id) const override {
+    check_id(id);
+    return id == start_;
+  }
+  Frame frame() const override {
+    if (!start_) return {};
+    return {{*start_}, {}};
+  }
+  SpecialIds special_ids() const override {
+    SpecialIds ids;
+    ids.start = start_;
+    return ids;
+  }
 
   std::string to_json() const override {
     nlohmann::ordered_json json{{"kind", kind()}};
@@ -101,15 +132,26 @@ class SymbolTokenizer final : public Tokenizer {
     return pretty_json(json);
   }
 
- private:
-  int32_t id_of(std::string_view name) const {
-    const auto found = ids_.find(std::string(name));
-    if (found != ids_.end()) return found->second;
-    throw Error(ErrorKind::kUsage, "text", in_quotes(name) + " is not a token of this model",
-                fmt::format("its {} tokens are written {} to {}, with blanks between", names_.size(), names_.front(),
-                            names_.back()));
+ protected:
+  // the start token is a name like any other, found with or without special_tokens
+  Encoding encode_bare(std::string_view text, const EncodeOptions& options) const override {
+    Encoded encoded(text, options);
+    for (std::size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
+      const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+      const auto found = ids_.find(std::string(text.substr(begin, end - begin)));
+      if (found != ids_.end()) {
+        encoded.add(found->second, begin, end);
+      } else {
+        encoded.unspelled(begin, end, 0,
+                          fmt::format("its {} tokens are written {} to {}, with blanks between", names_.size(),
+                                      names_.front(), names_.back()));
+      }
+      begin = text.find_first_not_of(kBlanks, end);
+    }
+    return encoded.take();
   }
 
+ private:
   std::vector<std::string> names_;
   std::optional<int32_t> start_;
   std::unordered_map<std::string, int32_t> ids_;
@@ -127,38 +169,47 @@ class PieceTokenizer final : public Tokenizer {
   std::string kind() const override { return "pieces"; }
   int64_t vocabulary() const override { return static_cast<int64_t>(pieces_.size()); }
 
-  std::vector<int32_t> encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    for (std::size_t at = 0; at < text.size();) {
-      ids.push_back(longest_piece(text, at));
-      at += pieces_[static_cast<std::size_t>(ids.back())].size();
-    }
-    return ids;
-  }
-
-  std::string decode(std::span<const int32_t> ids) const override {
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions&) const override {
     std::string text;
     for (int32_t id : ids) text += token_text(id);
     return text;
   }
 
   std::string token_text(int32_t id) const override {
-    check_id(id, vocabulary());
+    check_id(id);
     return pieces_[static_cast<std::size_t>(id)];
   }
-
-  std::optional<int32_t> start_token() const override { return std::nullopt; }
+  bool is_special(int32_t id) const override {
+    check_id(id);
+    return false;
+  }
   std::string to_json() const override { return pretty_json({{"kind", kind()}, {"tokens", pieces_}}); }
 
+ protected:
+  Encoding encode_bare(std::string_view text, const EncodeOptions& options) const override {
+    Encoded encoded(text, options);
+    for (std::size_t at = 0; at < text.size();) {
+      const int32_t id = longest_piece(text, at);
+      const std::size_t end =
+          id < 0 ? at + character_at(text, at).size : at + pieces_[static_cast<std::size_t>(id)].size();
+      if (id >= 0) {
+        encoded.add(id, at, end);
+      } else {
+        encoded.unspelled(at, end, 12, fmt::format("its {} tokens are in tokenizer.json", pieces_.size()));
+      }
+      at = end;
+    }
+    return encoded.take();
+  }
+
  private:
+  // -1: no piece begins here
   int32_t longest_piece(std::string_view text, std::size_t at) const {
     for (std::size_t length = std::min(longest_, text.size() - at); length > 0; --length) {
       const auto found = ids_.find(std::string(text.substr(at, length)));
       if (found != ids_.end()) return found->second;
     }
-    throw Error(ErrorKind::kUsage, fmt::format("text, byte {}", at),
-                "no token of this model spells " + in_quotes(text.substr(at, 12)),
-                fmt::format("its {} tokens are in tokenizer.json", pieces_.size()));
+    return -1;
   }
 
   std::vector<std::string> pieces_;
@@ -192,6 +243,36 @@ std::shared_ptr<const Tokenizer> read_symbols(JsonReader& read) {
 
 }  // namespace
 
+Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  Encoding encoding = encode_bare(text, options);
+  if (!options.framed) return encoding;
+  const Frame around = frame();
+  const auto put = [&](const std::vector<int32_t>& ids, bool in_front) {
+    auto& to = encoding.ids;
+    const int64_t at = in_front ? 0 : static_cast<int64_t>(text.size());
+    const bool is_there = to.size() >= ids.size() && (in_front ? std::equal(ids.begin(), ids.end(), to.begin())
+                                                               : std::equal(ids.rbegin(), ids.rend(), to.rbegin()));
+    if (is_there) return;
+    to.insert(in_front ? to.begin() : to.end(), ids.begin(), ids.end());
+    auto& spans = encoding.spans;
+    if (options.spans) spans.insert(in_front ? spans.begin() : spans.end(), ids.size(), TokenSpan{at, at});
+  };
+  put(around.before, true);
+  put(around.after, false);
+  return encoding;
+}
+
+std::optional<int32_t> Tokenizer::start_token() const {
+  const Frame around = frame();
+  if (around.before.empty()) return std::nullopt;
+  return around.before.front();
+}
+
+void Tokenizer::check_id(int32_t id) const {
+  if (id >= 0 && id < vocabulary()) return;
+  throw LogicError("decode", fmt::format("token {} is not in a vocabulary of {}", id, vocabulary()));
+}
+
 std::shared_ptr<const Tokenizer> byte_tokenizer() {
   static const std::shared_ptr<const Tokenizer> tokenizer = std::make_shared<ByteTokenizer>();
   return tokenizer;
@@ -215,10 +296,26 @@ std::shared_ptr<const Tokenizer> piece_tokenizer(std::vector<std::string> pieces
 std::shared_ptr<const Tokenizer> tokenizer_from_json(const std::string& text, const std::string& where) {
   const nlohmann::json json = parse_json(text, where);
   JsonReader read(json, where);
-  const std::size_t kind = read.choice("kind", {"bytes", "symbols", "pieces"});
-  std::shared_ptr<const Tokenizer> tokenizer = kind == 0   ? byte_tokenizer()
-                                               : kind == 1 ? read_symbols(read)
-                                                           : piece_tokenizer(read_tokens(read, false));
+  // a Hugging Face file has a model and no kind
+  if (!read.has("kind") && read.has("model")) return hugging_face_tokenizer(json, text, where, {});
+  std::shared_ptr<const Tokenizer> tokenizer;
+  switch (read.choice("kind", {"bytes", "symbols", "pieces", "hugging-face", "metadata"})) {
+    case 0:
+      tokenizer = byte_tokenizer();
+      break;
+    case 1:
+      tokenizer = read_symbols(read);
+      break;
+    case 2:
+      tokenizer = piece_tokenizer(read_tokens(read, false));
+      break;
+    case 3:
+      tokenizer = read_hugging_face(read, where);
+      break;
+    default:
+      tokenizer = read_metadata(read, where);
+      break;
+  }
   read.finish();
   return tokenizer;
 }
@@ -229,8 +326,13 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::filesystem::path& fol
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "tokenizer.json";
-  return tokenizer_from_json(read_file(file), file.string());
+  const std::filesystem::path file = folder / "tokenizer.json", config = folder / "tokenizer_config.json";
+  const std::string text = read_file(file);
+  std::error_code absent;
+  if (!std::filesystem::exists(config, absent)) return tokenizer_from_json(text, file.string());
+  const nlohmann::json json = parse_json(text, file.string());
+  if (json.is_object() && json.contains("kind")) return tokenizer_from_json(text, file.string());
+  return hugging_face_tokenizer(json, text, file.string(), {read_file(config), config.string()});
 }
 
 }  // namespace headlight

@@ -22,28 +22,52 @@ struct Stream {
   const T* data;
   int64_t row;      // elements from one to the next
   int64_t columns;  // a multiple of kPiece for keys, of kLanes for values
-  int64_t ahead;    // how many rows beyond the current one can be asked for; see kRowsAhead
+  int64_t rows;     // that can be asked for ahead
 
   HWY_INLINE const T* at(int64_t i) const { return data + i * row; }
 };
 
-// How far ahead rows are asked for. Heads may lie side by side, so that the next row is too far for the processor
-// to foresee.
-constexpr int64_t kRowsAhead = 96;
+// How far ahead rows are asked for, measured. Heads may lie side by side, so that the next row is too far for the
+// processor to foresee; and even where rows follow each other it foresees too little.
+constexpr int64_t kKeysAhead = 64, kValuesAhead = 8, kValuesBefore = 16;
+
+// The lines of rows to come, one after the other.
+template <class T>
+class LinesAhead {
+ public:
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+
+  HWY_INLINE LinesAhead(const Stream<T>& stream, int64_t first, int64_t end)
+      : at_(end <= stream.rows ? stream.at(first) : nullptr), row_(stream.row), columns_(stream.columns) {}
+  HWY_INLINE void ask(int64_t lines) {
+    if (at_ == nullptr) return;
+    for (int64_t line = 0; line < lines; ++line) {
+      __builtin_prefetch(at_ + column_);
+      column_ += kLine;
+      if (column_ < columns_) continue;
+      column_ = 0;
+      at_ += row_;
+    }
+  }
+
+ private:
+  const T* at_;  // null when there is nothing to ask for
+  int64_t row_, columns_;
+  int64_t column_ = 0;
+};
 
 // scores[u][key] = sum over c of queries[u][c] keys[key][c], for kLanes keys from `first`.
 template <int kRows, class T>
-HWY_INLINE void multiply_keys(const T* HWY_RESTRICT queries, int64_t query_row, const Stream<T>& keys, int64_t first,
-                              T* HWY_RESTRICT scores, int64_t score_row) {
+HWY_NOINLINE void multiply_keys(const T* HWY_RESTRICT queries, int64_t query_row, const Stream<T>& keys, int64_t first,
+                                T* HWY_RESTRICT scores, int64_t score_row) {
   const Tag<T> d;
-  constexpr int64_t kLine = 64 / sizeof(T);
   const T* rows = keys.at(first);
+  LinesAhead<T> ahead(keys, first + kKeysAhead, first + kKeysAhead + kLanes<T>);
   Vec<T> sum[kRows];
   for (int u = 0; u < kRows; ++u) sum[u] = hn::Zero(d);
   for (int64_t c = 0; c < keys.columns; c += kPiece<T>) {
-    if (first + kRowsAhead + kLanes<T> <= keys.ahead && c % kLine == 0) {
-      for (int64_t i = 0; i < kLanes<T>; ++i) __builtin_prefetch(rows + (kRowsAhead + i) * keys.row + c);
-    }
+    // as many as this step reads
+    ahead.ask(kLanes<T> * kPiece<T> / LinesAhead<T>::kLine);
     Square<T> square;
     square.load(rows + c, keys.row);
     square.transpose();
@@ -62,15 +86,16 @@ template <int kRows, int kCols, class T>
 HWY_INLINE void add_products(const T* HWY_RESTRICT weights, int64_t weight_row, const Stream<T>& values, int64_t keys,
                              T* HWY_RESTRICT acc, int64_t acc_row, Vec<T> (&sums)[kRows]) {
   const Tag<T> d;
-  constexpr int64_t kLine = 64 / sizeof(T);
   Vec<T> sum[kRows][kCols];
   for (int u = 0; u < kRows; ++u) {
     for (int v = 0; v < kCols; ++v) sum[u][v] = hn::Load(d, acc + u * acc_row + v * kLanes<T>);
   }
   for (int64_t key = 0; key < keys; ++key) {
     const T* row = values.at(key);
-    if (key + kRowsAhead < values.ahead) {
-      for (int64_t c = 0; c < kCols * kLanes<T>; c += kLine) __builtin_prefetch(row + kRowsAhead * values.row + c);
+    if (key + kValuesAhead < values.rows) {
+      for (int64_t c = 0; c < kCols * kLanes<T>; c += LinesAhead<T>::kLine) {
+        __builtin_prefetch(row + kValuesAhead * values.row + c);
+      }
     }
     Vec<T> x[kCols];
     for (int v = 0; v < kCols; ++v) x[v] = hn::LoadU(d, row + v * kLanes<T>);

@@ -3,6 +3,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
+#include "headlight/base/memory.h"
 #include "headlight/base/random.h"
 #include "headlight/base/thread_pool.h"
 #include "headlight/explain/ablation.h"

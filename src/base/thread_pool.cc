@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "headlight/base/error.h"
+#include "headlight/base/memory.h"
 
 namespace headlight {
 namespace {
@@ -169,7 +169,7 @@ std::unique_ptr<ThreadPool>& default_slot() {
 struct Scratch {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
-  ~Scratch() { ::operator delete (data, std::align_val_t{64}); }
+  ~Scratch() { deallocate(data, bytes); }
 };
 
 }  // namespace
@@ -181,10 +181,10 @@ void set_threads(int threads) { default_slot() = std::make_unique<ThreadPool>(th
 std::byte* scratch(std::size_t bytes) {
   thread_local Scratch memory;
   if (bytes > memory.bytes) {
-    ::operator delete (memory.data, std::align_val_t{64});
+    deallocate(memory.data, memory.bytes);
     memory.data = nullptr;
     memory.bytes = 0;
-    memory.data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}));
+    memory.data = allocate(bytes);
     memory.bytes = bytes;
   }
   return memory.data;

@@ -130,7 +130,6 @@ class DecodeWorker {
   // `keys`: those that some row sees, counted from the tile's first
   void add_tile(int64_t tile, Range keys, const DecodePart<T>& part) {
     multiply_queries(tile, keys);
-    ask_for_values(tile, keys);
     finish_scores(tile, keys, part);
     raise_max(part);
     exponentiate(keys, part);
@@ -156,15 +155,6 @@ class DecodeWorker {
                              kTileKeys);
       });
     }
-  }
-
-  // the first of them, which are on their way during the softmax
-  void ask_for_values(int64_t tile, Range keys) {
-    const View<const T, 2> rows = keys_from(args_.v, tile + keys.begin);
-    if (rows.stride(1) != 1) return;
-    const int64_t count = std::min(kValuesBefore, keys.size());
-    LinesAhead<T>({rows.data, rows.stride(0), M_, rows.size(0)}, 0, count)
-        .ask(count * ((M_ + LinesAhead<T>::kLine - 1) / LinesAhead<T>::kLine));
   }
 
   // acc += P V, sum += P

@@ -29,7 +29,7 @@ struct Stream {
 
 // How far ahead rows are asked for, measured. Heads may lie side by side, so that the next row is too far for the
 // processor to foresee; and even where rows follow each other it foresees too little.
-constexpr int64_t kKeysAhead = 64, kValuesAhead = 8, kValuesBefore = 16;
+constexpr int64_t kKeysAhead = 32, kValuesAhead = 16;
 
 // The lines of rows to come, one after the other.
 template <class T>

@@ -1,13 +1,13 @@
 #pragma once
-// Buffer owns memory: 64-byte aligned, zero-filled, moved but never copied by accident.
+// Buffer owns memory: aligned to 64 bytes at least, zero-filled, moved but never copied by accident.
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <utility>
 
+#include "headlight/base/memory.h"
 #include "headlight/tensor/view.h"
 
 namespace headlight {
@@ -23,10 +23,10 @@ class Buffer {
   explicit Buffer(int64_t count) : count_(count) {
     const int64_t bytes = checked_bytes("Buffer", std::array<int64_t, 1>{count}, sizeof(T));
     if (bytes == 0) return;
-    data_ = static_cast<T*>(::operator new (static_cast<std::size_t>(bytes), std::align_val_t{64}));
+    data_ = reinterpret_cast<T*>(allocate(static_cast<std::size_t>(bytes)));
     std::memset(static_cast<void*>(data_), 0, static_cast<std::size_t>(bytes));
   }
-  ~Buffer() { ::operator delete (data_, std::align_val_t{64}); }
+  ~Buffer() { deallocate(data_, static_cast<std::size_t>(count_) * sizeof(T)); }
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {

@@ -42,6 +42,7 @@
 #include "headlight/model/sites.h"
 #include "headlight/tensor/buffer.h"
 #include "headlight/tensor/dtype.h"
+#include "headlight/tensor/half.h"
 #include "headlight/tensor/view.h"
 #include "headlight/text/corpus.h"
 #include "headlight/text/data_source.h"

@@ -11,6 +11,7 @@
 
 #include "base/json_reader.h"
 #include "headlight/base/error.h"
+#include "headlight/tensor/half.h"
 
 namespace headlight {
 namespace {
@@ -255,14 +256,14 @@ const StoredTensor& Safetensors::tensor(std::string_view name, std::span<const i
 
 namespace {
 
-// out[i] = convert(the i-th element), whatever the alignment of the bytes.
-template <class Stored, class Convert>
-void convert_all(std::span<const std::byte> bytes, std::span<float> out, Convert convert) {
+// out[i] = the i-th element, whatever the alignment of the bytes.
+template <class Stored>
+void convert_all(std::span<const std::byte> bytes, std::span<float> out) {
   const std::byte* from = bytes.data();
   for (float& value : out) {
     Stored stored;
     std::memcpy(&stored, from, sizeof(Stored));
-    value = convert(stored);
+    value = static_cast<float>(widen(stored));
     from += sizeof(Stored);
   }
 }
@@ -278,11 +279,11 @@ void read_floats(const StoredTensor& tensor, std::span<float> out) {
   }
   switch (*tensor.dtype) {
     case DType::kF16:
-      return convert_all<uint16_t>(tensor.bytes, out, widen_f16);
+      return convert_all<Float16>(tensor.bytes, out);
     case DType::kBF16:
-      return convert_all<uint16_t>(tensor.bytes, out, widen_bf16);
+      return convert_all<BFloat16>(tensor.bytes, out);
     case DType::kF64:
-      return convert_all<double>(tensor.bytes, out, [](double value) { return static_cast<float>(value); });
+      return convert_all<double>(tensor.bytes, out);
     default:
       if (!out.empty()) std::memcpy(out.data(), tensor.bytes.data(), out.size_bytes());
   }

@@ -1,7 +1,6 @@
 #pragma once
-// Element types of stored tensors, their names and sizes, and the widening of the short floats.
+// Element types of stored tensors, their names and sizes.
 
-#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -26,18 +25,5 @@ inline constexpr DTypeInfo kDTypes[] = {
 };
 
 constexpr const DTypeInfo& dtype_info(DType dtype) { return kDTypes[static_cast<int>(dtype)]; }
-
-// IEEE binary16 to float, exact; the payload of a NaN is kept.
-inline float widen_f16(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
-  // the exponent's bias differs by 112; the product also normalises what is subnormal in binary16
-  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(rest) * 0x1p112f);
-  const uint32_t magnitude = rest >= 0x0f800000u ? (rest | 0x7f800000u) : finite;
-  return std::bit_cast<float>(sign | magnitude);
-}
-
-// bfloat16 to float, exact.
-inline float widen_bf16(uint16_t brain) { return std::bit_cast<float>(static_cast<uint32_t>(brain) << 16); }
 
 }  // namespace headlight

@@ -42,11 +42,12 @@ struct BackwardBlock {
   }
 
   // `output_rows` and `outputs`: memory for the packed rows of o and for [M][lane]
-  void load(const AttentionBackward<T>& args, const Head<T>& head, const Block& rows, T* output_rows, T* outputs) {
+  template <class S>
+  void load(const AttentionBackward<S>& args, const Head<T>& head, const Block& rows, T* output_rows, T* outputs) {
     block = rows;
     loaded = true;
     const Range at = head.queries(rows.rows);
-    const auto slice = [&](const View<const T, 4>& tensor) { return rows_of(tensor, head.b, head.h, at); };
+    const auto slice = [&](const View<const S, 4>& tensor) { return rows_of(tensor, head.b, head.h, at); };
     const int64_t K = args.q.size(3), M = args.v.size(3), count = rows.rows.size();
     queries_finite = load_block(slice(args.q), args.pattern.scale, block.vectors, query_rows);
     d_o_finite = load_block(slice(args.d_o), T(1), block.vectors, d_o_rows);
@@ -77,10 +78,13 @@ struct BackwardBlock {
 };
 
 // A tile of keys and the weights and their derivatives for one block of rows at a time.
-template <class T>
+// S: the type that q, k, v, o and their gradients are stored as.
+template <class S>
 class BackwardTile {
  public:
-  BackwardTile(const AttentionBackward<T>& args, Arena& arena) : args_(args), K_(args.q.size(3)), M_(args.v.size(3)) {
+  using T = Accumulator<S>;
+
+  BackwardTile(const AttentionBackward<S>& args, Arena& arena) : args_(args), K_(args.q.size(3)), M_(args.v.size(3)) {
     keys = arena.take<T>(kTileKeys * padded<T>(K_));
     values = arena.take<T>(kTileKeys * padded<T>(M_));
     weights = arena.take<T>(std::max({kTileKeys, padded<T>(M_), padded<T>(K_)}) * kBlockRows<T>);
@@ -162,7 +166,7 @@ class BackwardTile {
     }
   }
 
-  const AttentionBackward<T>& args_;
+  const AttentionBackward<S>& args_;
   const int64_t K_, M_;
   T* cap_slope_;
   T* addend_;
@@ -170,10 +174,12 @@ class BackwardTile {
 };
 
 // dq, dk, dv of one key/value head of one batch entry: all of its splits, or one of them.
-template <class T>
+template <class S>
 class BackwardWorker {
  public:
-  BackwardWorker(const AttentionBackward<T>& args, const BackwardPlan& plan, Arena& arena)
+  using T = Accumulator<S>;
+
+  BackwardWorker(const AttentionBackward<S>& args, const BackwardPlan& plan, Arena& arena)
       : args_(args), plan_(plan), K_(args.q.size(3)), M_(args.v.size(3)), tile_(args, arena) {
     blocks_ = arena.take<BackwardBlock<T>>(plan.blocks);
     for (int64_t i = 0; i < plan.blocks; ++i) {
@@ -427,7 +433,7 @@ class BackwardWorker {
     write_key_rows(args_.dk, task, spans.k, dk_);
     write_key_rows(args_.dv, task, spans.k, dv_);
   }
-  void write_key_rows(const View<T, 4>& gradient, const BackwardTask& task, Range span, const T* sums) {
+  void write_key_rows(const View<S, 4>& gradient, const BackwardTask& task, Range span, const T* sums) {
     if (gradient.data == nullptr) return;
     const int64_t width = padded<T>(gradient.size(3));
     if (task.splits.begin == 0) {
@@ -443,10 +449,10 @@ class BackwardWorker {
     }
   }
 
-  const AttentionBackward<T>& args_;
+  const AttentionBackward<S>& args_;
   const BackwardPlan& plan_;
   const int64_t K_, M_;
-  BackwardTile<T> tile_;
+  BackwardTile<S> tile_;
   BackwardBlock<T>* blocks_;
   NextHead next_;
   T* clean_keys_;  // [key][K], infinities and NaN replaced by 0
@@ -457,16 +463,18 @@ class BackwardWorker {
 };
 
 // dbias: dS summed over what the bias was broadcast to, in a pass of its own that recomputes dS.
-template <class T>
+template <class S>
 class BiasWorker {
  public:
-  BiasWorker(const AttentionBackward<T>& args, Arena& arena) : args_(args), tile_(args, arena) {
+  using T = Accumulator<S>;
+
+  BiasWorker(const AttentionBackward<S>& args, Arena& arena) : args_(args), tile_(args, arena) {
     rows_ = BackwardBlock<T>::take(arena, args.q.size(3), args.v.size(3));
     sums_ = arena.take<double>((args.dbias.size(2) == 1 ? 1 : kBlockRows<T>)*args.dbias.size(3));
   }
 
   // tasks: (b, h, block of rows) of dbias
-  static int64_t tasks(const AttentionBackward<T>& args) {
+  static int64_t tasks(const AttentionBackward<S>& args) {
     const auto& n = args.dbias.sizes;
     return n[0] * n[1] * ((n[2] + kBlockRows<T> - 1) / kBlockRows<T>);
   }
@@ -515,8 +523,8 @@ class BiasWorker {
     }
   }
 
-  const AttentionBackward<T>& args_;
-  BackwardTile<T> tile_;
+  const AttentionBackward<S>& args_;
+  BackwardTile<S> tile_;
   BackwardBlock<T> rows_;
   double* sums_;  // [row][key] of the task's part of dbias
 };

@@ -16,7 +16,8 @@ namespace headlight::HWY_NAMESPACE {
 // What the tasks of one call share.
 template <class T>
 struct BackwardShared {
-  BackwardShared(const AttentionBackward<T>& args, const BackwardPlan& plan, int64_t dq_size, Arena& arena) {
+  template <class S>
+  BackwardShared(const AttentionBackward<S>& args, const BackwardPlan& plan, int64_t dq_size, Arena& arena) {
     const int64_t heads = args.q.size(0) * args.q.size(2);
     tasks = arena.take<BackwardTask>(plan.count());
     dq_parts = arena.take<T>(plan.apart ? plan.splits * heads * dq_size : 0);
@@ -42,14 +43,15 @@ void reduce_heads(const View<T, 1>& out, const double* sums, int64_t B, int64_t 
   }
 }
 
-template <class T>
-void backward(const AttentionBackward<T>& args) {
+template <class S>
+void backward(const AttentionBackward<S>& args) {
+  using T = Accumulator<S>;
   ThreadPool& pool = default_pool();
   const BackwardPlan plan(args, kBlockRows<T>, pool.threads());
   const int64_t B = args.q.size(0), H = args.q.size(2);
   Arena worker_size, bias_size, shared_size;
-  const int64_t dq_size = BackwardWorker<T>(args, plan, worker_size).dq_size();
-  if (args.dbias.data != nullptr) BiasWorker<T>(args, bias_size);
+  const int64_t dq_size = BackwardWorker<S>(args, plan, worker_size).dq_size();
+  if (args.dbias.data != nullptr) BiasWorker<S>(args, bias_size);
   BackwardShared<T>(args, plan, dq_size, shared_size);
   const int64_t per_worker = std::max(worker_size.used(), bias_size.used());
   std::byte* memory = scratch(static_cast<std::size_t>(shared_size.used() + pool.threads() * per_worker));
@@ -62,20 +64,20 @@ void backward(const AttentionBackward<T>& args) {
     Arena arena(workers + worker * per_worker);
     const int64_t likely = task + pool.threads();
     const BackwardTask* next = likely < plan.count() ? shared.tasks + likely : nullptr;
-    BackwardWorker<T>(args, plan, arena)
+    BackwardWorker<S>(args, plan, arena)
         .run(shared.tasks[task], next, shared.dq_parts, shared.sink_sums, shared.slope_sums);
   });
   if (args.dq.data != nullptr && plan.apart) {
     pool.run(B * H, [&](int64_t index, int worker) {
       Arena arena(workers + worker * per_worker);
       const Head<T> head(args.pattern, index / H, index % H, args.q.size(1), args.k.size(1));
-      BackwardWorker<T>(args, plan, arena).write_dq(head, shared.dq_parts + index * dq_size, B * H * dq_size);
+      BackwardWorker<S>(args, plan, arena).write_dq(head, shared.dq_parts + index * dq_size, B * H * dq_size);
     });
   }
   if (args.dbias.data != nullptr) {
-    pool.run(BiasWorker<T>::tasks(args), [&](int64_t task, int worker) {
+    pool.run(BiasWorker<S>::tasks(args), [&](int64_t task, int worker) {
       Arena arena(workers + worker * per_worker);
-      BiasWorker<T>(args, arena).run(task);
+      BiasWorker<S>(args, arena).run(task);
     });
   }
   reduce_heads(args.dsinks, shared.sink_sums, B, 1);
@@ -84,6 +86,8 @@ void backward(const AttentionBackward<T>& args) {
 
 void backward_float(const AttentionBackward<float>& args) { backward(args); }
 void backward_double(const AttentionBackward<double>& args) { backward(args); }
+void backward_bf16(const AttentionBackward<BFloat16>& args) { backward(args); }
+void backward_f16(const AttentionBackward<Float16>& args) { backward(args); }
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -94,9 +98,13 @@ namespace {
 
 HWY_EXPORT(backward_float);
 HWY_EXPORT(backward_double);
+HWY_EXPORT(backward_bf16);
+HWY_EXPORT(backward_f16);
 
 void dispatch(const AttentionBackward<float>& args) { HEADLIGHT_DISPATCH(backward_float)(args); }
 void dispatch(const AttentionBackward<double>& args) { HEADLIGHT_DISPATCH(backward_double)(args); }
+void dispatch(const AttentionBackward<BFloat16>& args) { HEADLIGHT_DISPATCH(backward_bf16)(args); }
+void dispatch(const AttentionBackward<Float16>& args) { HEADLIGHT_DISPATCH(backward_f16)(args); }
 
 }  // namespace
 
@@ -108,6 +116,8 @@ void attention_backward(const AttentionBackward<T>& args) {
 
 template void attention_backward<float>(const AttentionBackward<float>&);
 template void attention_backward<double>(const AttentionBackward<double>&);
+template void attention_backward<BFloat16>(const AttentionBackward<BFloat16>&);
+template void attention_backward<Float16>(const AttentionBackward<Float16>&);
 
 }  // namespace headlight
 #endif

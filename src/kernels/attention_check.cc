@@ -300,11 +300,14 @@ void check(const AttentionRows<T>& args) {
   operands.output("weights", args.weights);
 }
 
-template void check(const AttentionForward<float>&);
-template void check(const AttentionForward<double>&);
-template void check(const AttentionBackward<float>&);
-template void check(const AttentionBackward<double>&);
-template void check(const AttentionRows<float>&);
-template void check(const AttentionRows<double>&);
+#define HEADLIGHT_INSTANTIATE(T)                    \
+  template void check(const AttentionForward<T>&);  \
+  template void check(const AttentionBackward<T>&); \
+  template void check(const AttentionRows<T>&);
+HEADLIGHT_INSTANTIATE(float)
+HEADLIGHT_INSTANTIATE(double)
+HEADLIGHT_INSTANTIATE(BFloat16)
+HEADLIGHT_INSTANTIATE(Float16)
+#undef HEADLIGHT_INSTANTIATE
 
 }  // namespace headlight

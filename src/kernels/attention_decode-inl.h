@@ -35,11 +35,13 @@ struct DecodePart {
 
 // Works on key/value head `g` of entry `b`. Row u is query row u / group of head g group + u % group, queries
 // counted from the first valid one.
-template <class T>
+template <class S>
 class DecodeWorker {
  public:
+  using T = Accumulator<S>;
+
   // An arena without memory only counts.
-  DecodeWorker(const AttentionForward<T>& args, Arena& arena)
+  DecodeWorker(const AttentionForward<S>& args, Arena& arena)
       : args_(args),
         K_(args.q.size(3)),
         M_(args.v.size(3)),
@@ -53,11 +55,11 @@ class DecodeWorker {
     lanes_ = arena.take<T>(padded<T>(most_rows_));
   }
 
-  static int64_t chunks(const AttentionForward<T>& args) {
+  static int64_t chunks(const AttentionForward<S>& args) {
     return std::max<int64_t>(1, (args.k.size(1) + kChunkKeys - 1) / kChunkKeys);
   }
   // Of one key/value head, one for each chunk.
-  static void take_parts(const AttentionForward<T>& args, Arena& arena, DecodePart<T>* parts) {
+  static void take_parts(const AttentionForward<S>& args, Arena& arena, DecodePart<T>* parts) {
     const int64_t rows = args.q.size(1) * (args.q.size(2) / args.k.size(2));
     for (int64_t i = 0; i < chunks(args); ++i) {
       const auto part = DecodePart<T>::take(arena, rows, args.v.size(3));
@@ -107,7 +109,7 @@ class DecodeWorker {
     return Head<T>(args_.pattern, b_, g_ * group_ + u % group_, args_.q.size(1), args_.k.size(1));
   }
   // rows of k or v from a key on
-  View<const T, 2> keys_from(const View<const T, 4>& tensor, int64_t key) const {
+  View<const S, 2> keys_from(const View<const S, 4>& tensor, int64_t key) const {
     const Head<T> head = head_of(0);
     return rows_of(tensor, b_, g_, head.keys({key, head.spans.k.size()}));
   }
@@ -138,32 +140,32 @@ class DecodeWorker {
 
   // scores[row][key] = (scale q) k
   void multiply_queries(int64_t tile, Range keys) {
-    const View<const T, 2> rows = keys_from(args_.k, tile);
+    const View<const S, 2> rows = keys_from(args_.k, tile);
     const bool as_it_lies = rows.stride(1) == 1 && K_ % kPiece<T> == 0;
     const Range whole = whole_vectors(keys);
     for (int64_t key = whole.begin; key < whole.end; key += kLanes<T>) {
-      Stream<T> stream{rows.data, rows.stride(0), K_, rows.size(0)};
-      int64_t first = key;
-      const bool all_there = key + kLanes<T> <= keys.end;
-      if (!as_it_lies || !all_there) {
+      const auto multiply_stream = [&](const auto& stream, int64_t first) {
+        for_groups_of_rows(rows_, [&](auto count, int64_t u) {
+          multiply_keys<count>(queries_ + u * padded<T>(K_), padded<T>(K_), stream, first,
+                               scores_ + u * kTileKeys + key, kTileKeys);
+        });
+      };
+      if (as_it_lies && key + kLanes<T> <= keys.end) {
+        multiply_stream(Stream<S>{rows.data, rows.stride(0), K_, rows.size(0)}, key);
+      } else {
         load_block(rows.slice(0, key, std::min(keys.end, key + kLanes<T>)), T(1), 1, packed_);
-        stream = {packed_, padded<T>(K_), padded<T>(K_), 0};
-        first = 0;
+        multiply_stream(Stream<T>{packed_, padded<T>(K_), padded<T>(K_), 0}, 0);
       }
-      for_groups_of_rows(rows_, [&](auto count, int64_t u) {
-        multiply_keys<count>(queries_ + u * padded<T>(K_), padded<T>(K_), stream, first, scores_ + u * kTileKeys + key,
-                             kTileKeys);
-      });
     }
   }
 
   // acc += P V, sum += P
   void add_values(int64_t tile, Range keys, const DecodePart<T>& part) {
-    const View<const T, 2> rows = keys_from(args_.v, tile + keys.begin);
+    const View<const S, 2> rows = keys_from(args_.v, tile + keys.begin);
     if (rows.stride(1) == 1 && M_ % kLanes<T> == 0) {
       std::copy(part.acc, part.acc + rows_ * M_, kept_);
       std::copy(part.sum, part.sum + rows_, lanes_);
-      multiply_weights(keys, {rows.data, rows.stride(0), M_, rows.size(0)}, part);
+      multiply_weights(keys, Stream<S>{rows.data, rows.stride(0), M_, rows.size(0)}, part);
       if (is_finite(part.acc, rows_ * M_)) return;
       // whose infinities or NaN they are is seen below
       std::copy(kept_, kept_ + rows_ * M_, part.acc);
@@ -171,11 +173,12 @@ class DecodeWorker {
     }
     const bool finite = load_rows(rows.slice(0, 0, keys.size()), T(1), packed_);
     if (!finite) replace_non_finite(packed_, keys.size() * padded<T>(M_));
-    multiply_weights(keys, {packed_, padded<T>(M_), padded<T>(M_), 0}, part);
+    multiply_weights(keys, Stream<T>{packed_, padded<T>(M_), padded<T>(M_), 0}, part);
     if (!finite) add_non_finite(tile, keys, part);
   }
 
-  void multiply_weights(Range keys, const Stream<T>& values, const DecodePart<T>& part) {
+  template <class Stored>
+  void multiply_weights(Range keys, const Stream<Stored>& values, const DecodePart<T>& part) {
     for_groups_of_rows(rows_, [&](auto count, int64_t u) {
       multiply_values<count>(scores_ + u * kTileKeys + keys.begin, kTileKeys, values, keys.size(),
                              part.acc + u * padded<T>(M_), padded<T>(M_), part.sum + u);
@@ -275,7 +278,7 @@ class DecodeWorker {
       for (int64_t key = own.begin; key < own.end; ++key) {
         if (head.has_addend() && addend_[key] == kMinusInfinity<T>) continue;
         for (int64_t c = 0; c < M_; ++c) {
-          const T value = args_.v(b_, head.spans.k.begin + tile + key, g_, c);
+          const T value = widen(args_.v(b_, head.spans.k.begin + tile + key, g_, c));
           if (!std::isfinite(value)) part.acc[u * padded<T>(M_) + c] += scores_[u * kTileKeys + key] * value;
         }
       }
@@ -318,7 +321,7 @@ class DecodeWorker {
     }
   }
 
-  const AttentionForward<T>& args_;
+  const AttentionForward<S>& args_;
   const int64_t K_, M_, group_, most_rows_;
   int64_t b_ = 0, g_ = 0, rows_ = 0;
   T* queries_;  // packed rows, scaled

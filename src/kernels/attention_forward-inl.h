@@ -78,11 +78,14 @@ HWY_NOINLINE void exponentiate(T* scores, Range keys, int64_t lane, Vec<T> max, 
   hn::Store(total, d, sum + lane);
 }
 
-template <class T>
+// S: the type that q, k, v and o are stored as.
+template <class S>
 class ForwardWorker {
  public:
+  using T = Accumulator<S>;
+
   // Memory for tasks of up to `rows` rows; an arena without memory only counts.
-  ForwardWorker(const AttentionForward<T>& args, int64_t rows, Arena& arena)
+  ForwardWorker(const AttentionForward<S>& args, int64_t rows, Arena& arena)
       : args_(args), K_(args.q.size(3)), M_(args.v.size(3)), blocks_((rows + kBlockRows<T> - 1) / kBlockRows<T>) {
     keys_ = arena.take<T>(kTileKeys * padded<T>(K_));
     values_ = arena.take<T>(kTileKeys * padded<T>(M_));
@@ -136,10 +139,10 @@ class ForwardWorker {
     int64_t chunk_index = 0;
   };
 
-  View<const T, 2> queries_of(const Head<T>& head, Range rows) const {
+  View<const S, 2> queries_of(const Head<T>& head, Range rows) const {
     return rows_of(args_.q, head.b, head.h, head.queries(rows));
   }
-  View<T, 2> outputs_of(const Head<T>& head, Range rows) const {
+  View<S, 2> outputs_of(const Head<T>& head, Range rows) const {
     return rows_of(args_.o, head.b, head.h, head.queries(rows));
   }
 
@@ -241,7 +244,7 @@ class ForwardWorker {
     for (int64_t v = 0, lane = 0; v < state.block.vectors; ++v, lane += kLanes<T>) {
       for (int64_t key = sight_->some[v].begin; key < sight_->some[v].end; ++key) {
         for (int64_t c = 0; c < M_; ++c) {
-          const T value = args_.v(head.b, head.spans.k.begin + tile + key, group_, c);
+          const T value = widen(args_.v(head.b, head.spans.k.begin + tile + key, group_, c));
           if (std::isfinite(value)) continue;
           T* at = state.chunk.acc + c * kBlockRows<T> + lane;
           const Vec<T> before = hn::Load(d, at), weight = hn::Load(d, scores_ + key * kBlockRows<T> + lane);
@@ -281,7 +284,7 @@ class ForwardWorker {
     }
   }
 
-  const AttentionForward<T>& args_;
+  const AttentionForward<S>& args_;
   const int64_t K_, M_, blocks_;
   int64_t group_ = 0;  // key/value head of the task
   T* keys_;            // packed rows of the current tile

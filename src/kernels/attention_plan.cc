@@ -132,10 +132,14 @@ void BackwardPlan::fill(const AttentionPattern<T>& pattern, BackwardTask* tasks)
   template Spans spans_of(const AttentionPattern<T>&, int64_t, int64_t, int64_t);                            \
   template TaskList::TaskList(const AttentionPattern<T>&, int64_t, int64_t, int64_t, int64_t, int64_t, int); \
   template void TaskList::fill(const AttentionPattern<T>&, Task*) const;                                     \
-  template BackwardPlan::BackwardPlan(const AttentionBackward<T>&, int64_t, int);                            \
   template void BackwardPlan::fill(const AttentionPattern<T>&, BackwardTask*) const;
 HEADLIGHT_INSTANTIATE(float)
 HEADLIGHT_INSTANTIATE(double)
 #undef HEADLIGHT_INSTANTIATE
+
+template BackwardPlan::BackwardPlan(const AttentionBackward<float>&, int64_t, int);
+template BackwardPlan::BackwardPlan(const AttentionBackward<double>&, int64_t, int);
+template BackwardPlan::BackwardPlan(const AttentionBackward<BFloat16>&, int64_t, int);
+template BackwardPlan::BackwardPlan(const AttentionBackward<Float16>&, int64_t, int);
 
 }  // namespace headlight

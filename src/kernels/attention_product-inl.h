@@ -17,6 +17,9 @@
 #include <cstring>
 #include <limits>
 
+#include "headlight/tensor/view.h"
+#include "kernels/half-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -175,8 +178,10 @@ constexpr int64_t padded(int64_t columns) {
 }
 
 // to[row][c] = factor * from(row, c) in rows of padded(columns), the end of each 0. Says whether all are finite.
-template <class T>
-bool load_rows(View<const T, 2> from, T factor, T* HWY_RESTRICT to) {
+// From here on numbers are of the type they are computed in, whatever type S stores them.
+template <class S>
+bool load_rows(View<const S, 2> from, Accumulator<S> factor, Accumulator<S>* HWY_RESTRICT to) {
+  using T = Accumulator<S>;
   const Tag<T> d;
   const int64_t rows = from.size(0), columns = from.size(1), width = padded<T>(columns);
   const int64_t whole = from.stride(1) == 1 ? columns / kLanes<T> * kLanes<T> : 0;
@@ -184,16 +189,16 @@ bool load_rows(View<const T, 2> from, T factor, T* HWY_RESTRICT to) {
   // 0 * x is 0 or, for infinities and NaN, NaN
   Vec<T> zeros = hn::Zero(d);
   for (int64_t i = 0; i < rows; ++i) {
-    const T* in = from.data + i * from.stride(0);
+    const S* in = from.data + i * from.stride(0);
     for (int64_t c = 0; c < whole; c += kLanes<T>) {
-      const Vec<T> x = hn::Mul(hn::LoadU(d, in + c), times);
+      const Vec<T> x = hn::Mul(load_wide(d, in + c), times);
       zeros = hn::MulAdd(x, hn::Zero(d), zeros);
       hn::Store(x, d, to + i * width + c);
     }
   }
   for (int64_t i = 0; i < rows && whole < width; ++i) {
     T* out = to + i * width;
-    for (int64_t c = whole; c < columns; ++c) out[c] = factor * from(i, c);
+    for (int64_t c = whole; c < columns; ++c) out[c] = factor * widen(from(i, c));
     for (int64_t c = columns; c < width; ++c) out[c] = T(0);
     for (int64_t c = whole; c < width; c += kLanes<T>) {
       zeros = hn::MulAdd(hn::Load(d, out + c), hn::Zero(d), zeros);
@@ -204,31 +209,34 @@ bool load_rows(View<const T, 2> from, T factor, T* HWY_RESTRICT to) {
 
 // to(row, c) = factors[row * step] * from[row][c] + 0, from rows of padded(columns). The sum with 0 turns -0 into
 // 0: terms of weight 0, which are there or not depending on the tiles visited, cannot change the sign.
-template <class T>
-void store_rows(const T* HWY_RESTRICT from, const T* factors, int64_t step, View<T, 2> to) {
+template <class S>
+void store_rows(const Accumulator<S>* HWY_RESTRICT from, const Accumulator<S>* factors, int64_t step, View<S, 2> to) {
+  using T = Accumulator<S>;
   const Tag<T> d;
   const int64_t rows = to.size(0), columns = to.size(1), width = padded<T>(columns);
   const int64_t whole = to.stride(1) == 1 ? columns / kLanes<T> * kLanes<T> : 0;
   for (int64_t i = 0; i < rows; ++i) {
-    T* out = to.data + i * to.stride(0);
+    S* out = to.data + i * to.stride(0);
     const Vec<T> factor = hn::Set(d, factors[i * step]);
     for (int64_t c = 0; c < whole; c += kLanes<T>) {
-      hn::StoreU(hn::MulAdd(hn::Load(d, from + i * width + c), factor, hn::Zero(d)), d, out + c);
+      store_narrow(d, hn::MulAdd(hn::Load(d, from + i * width + c), factor, hn::Zero(d)), out + c);
     }
   }
   for (int64_t i = 0; i < rows && whole < columns; ++i) {
-    for (int64_t c = whole; c < columns; ++c) to(i, c) = factors[i * step] * from[i * width + c] + T(0);
+    for (int64_t c = whole; c < columns; ++c) {
+      to(i, c) = narrow<S>(factors[i * step] * from[i * width + c] + T(0));
+    }
   }
 }
-template <class T>
-void store_rows(const T* from, T factor, View<T, 2> to) {
+template <class S>
+void store_rows(const Accumulator<S>* from, Accumulator<S> factor, View<S, 2> to) {
   store_rows(from, &factor, 0, to);
 }
 
-template <class T>
-void store_zeros(View<T, 2> to) {
+template <class S>
+void store_zeros(View<S, 2> to) {
   for (int64_t i = 0; i < to.size(0); ++i) {
-    for (int64_t c = 0; c < to.size(1); ++c) to(i, c) = T(0);
+    for (int64_t c = 0; c < to.size(1); ++c) to(i, c) = S{};
   }
 }
 
@@ -241,7 +249,8 @@ template <class T>
 struct Square {
   Vec<T> v[kPiece<T>];
 
-  HWY_INLINE void load(const T* rows, int64_t width) {
+  template <class S>
+  HWY_INLINE void load(const S* rows, int64_t width) {
     for (int64_t k = 0; k < kPiece<T>; ++k) v[k] = gather(Tag<T>(), rows + k * width, kPiece<T> * width);
   }
   HWY_INLINE void store(T* rows, int64_t width) const {
@@ -268,8 +277,8 @@ struct Square {
   }
 
  private:
-  template <class D>
-  static HWY_INLINE hn::Vec<D> gather(D d, const T* piece, [[maybe_unused]] int64_t step) {
+  template <class D, class S>
+  static HWY_INLINE hn::Vec<D> gather(D d, const S* piece, [[maybe_unused]] int64_t step) {
 #if HWY_TARGET != HWY_SCALAR
     if constexpr (hn::MaxLanes(D()) > kPiece<T>) {
       const hn::Half<D> half;
@@ -277,7 +286,7 @@ struct Square {
       return hn::Combine(d, gather(half, piece + kPieces * step, step), gather(half, piece, step));
     }
 #endif
-    return hn::LoadU(d, piece);
+    return load_wide(d, piece);
   }
   template <class D>
   static HWY_INLINE void scatter(D d, hn::Vec<D> x, T* piece, [[maybe_unused]] int64_t step) {
@@ -295,8 +304,9 @@ struct Square {
 };
 
 // Packed rows of a block, load_rows with zeros for the lanes past its end. Says whether all are finite.
-template <class T>
-bool load_block(View<const T, 2> from, T factor, int64_t vectors, T* HWY_RESTRICT to) {
+template <class S>
+bool load_block(View<const S, 2> from, Accumulator<S> factor, int64_t vectors, Accumulator<S>* HWY_RESTRICT to) {
+  using T = Accumulator<S>;
   const int64_t width = padded<T>(from.size(1));
   std::fill(to + from.size(0) * width, to + vectors * kLanes<T> * width, T(0));
   return load_rows(from, factor, to);

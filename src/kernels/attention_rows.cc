@@ -14,10 +14,13 @@ HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
 
 // The weights of a block of rows of one head, tile by tile.
-template <class T>
+// S: the type that q and k are stored as.
+template <class S>
 class RowsWorker {
  public:
-  RowsWorker(const AttentionRows<T>& args, Arena& arena) : args_(args), K_(args.q.size(3)) {
+  using T = Accumulator<S>;
+
+  RowsWorker(const AttentionRows<S>& args, Arena& arena) : args_(args), K_(args.q.size(3)) {
     keys_ = arena.take<T>(kTileKeys * padded<T>(K_));
     rows_ = arena.take<T>(kBlockRows<T> * std::max(kTileKeys, padded<T>(K_)));
     queries_ = arena.take<T>(K_ * kBlockRows<T>);
@@ -32,10 +35,10 @@ class RowsWorker {
   }
 
   // tasks: (b, head, block of rows)
-  static int64_t blocks(const AttentionRows<T>& args) {
+  static int64_t blocks(const AttentionRows<S>& args) {
     return (args.weights.size(2) + kBlockRows<T> - 1) / kBlockRows<T>;
   }
-  static int64_t tasks(const AttentionRows<T>& args) {
+  static int64_t tasks(const AttentionRows<S>& args) {
     return args.weights.size(0) * args.weights.size(1) * blocks(args);
   }
 
@@ -59,7 +62,7 @@ class RowsWorker {
                rows_);
     transpose_rows(rows_, K_, block.vectors, queries_);
     row_->load(args_.statistics[head.b][head.h].slice(0, valid.begin, valid.end));
-    const View<const T, 2> keys = args_.k[head.b].swap(0, 1)[head.h / (args_.q.size(2) / args_.k.size(2))];
+    const View<const S, 2> keys = args_.k[head.b].swap(0, 1)[head.h / (args_.q.size(2) / args_.k.size(2))];
     for (int64_t tile = block.seen.begin / kTileKeys * kTileKeys; tile < block.seen.end; tile += kTileKeys) {
       const Range seen = intersect(block.seen, {tile, tile + kTileKeys});
       load_rows(keys.slice(0, head.spans.k.begin + seen.begin, head.spans.k.begin + seen.end), T(1),
@@ -87,7 +90,7 @@ class RowsWorker {
         out.slice(0, lane, std::min(out.size(0), lane + kLanes<T>)).slice(1, first + keys.begin, first + keys.end));
   }
 
-  const AttentionRows<T>& args_;
+  const AttentionRows<S>& args_;
   const int64_t K_;
   T* keys_;     // packed rows of the current tile
   T* rows_;     // packed rows, on their way in or out
@@ -100,21 +103,23 @@ class RowsWorker {
   ReadAhead ahead_;
 };
 
-template <class T>
-void rows(const AttentionRows<T>& args) {
+template <class S>
+void rows(const AttentionRows<S>& args) {
   ThreadPool& pool = default_pool();
   Arena counter;
-  RowsWorker<T>(args, counter);
+  RowsWorker<S>(args, counter);
   const int64_t per_worker = counter.used();
   std::byte* memory = scratch(static_cast<std::size_t>(pool.threads() * per_worker));
-  pool.run(RowsWorker<T>::tasks(args), [&](int64_t task, int worker) {
+  pool.run(RowsWorker<S>::tasks(args), [&](int64_t task, int worker) {
     Arena arena(memory + worker * per_worker);
-    RowsWorker<T>(args, arena).run(task);
+    RowsWorker<S>(args, arena).run(task);
   });
 }
 
 void rows_float(const AttentionRows<float>& args) { rows(args); }
 void rows_double(const AttentionRows<double>& args) { rows(args); }
+void rows_bf16(const AttentionRows<BFloat16>& args) { rows(args); }
+void rows_f16(const AttentionRows<Float16>& args) { rows(args); }
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -125,9 +130,13 @@ namespace {
 
 HWY_EXPORT(rows_float);
 HWY_EXPORT(rows_double);
+HWY_EXPORT(rows_bf16);
+HWY_EXPORT(rows_f16);
 
 void dispatch(const AttentionRows<float>& args) { HEADLIGHT_DISPATCH(rows_float)(args); }
 void dispatch(const AttentionRows<double>& args) { HEADLIGHT_DISPATCH(rows_double)(args); }
+void dispatch(const AttentionRows<BFloat16>& args) { HEADLIGHT_DISPATCH(rows_bf16)(args); }
+void dispatch(const AttentionRows<Float16>& args) { HEADLIGHT_DISPATCH(rows_f16)(args); }
 
 }  // namespace
 
@@ -139,6 +148,8 @@ void attention_rows(const AttentionRows<T>& args) {
 
 template void attention_rows<float>(const AttentionRows<float>&);
 template void attention_rows<double>(const AttentionRows<double>&);
+template void attention_rows<BFloat16>(const AttentionRows<BFloat16>&);
+template void attention_rows<Float16>(const AttentionRows<Float16>&);
 
 }  // namespace headlight
 #endif

@@ -61,13 +61,14 @@ HWY_INLINE Vec<T> normalise(Vec<T>& max, Vec<T>& sum, bool has_sink, Vec<T> sink
 }
 
 // Rows that pad the valid ones see nothing.
-template <class T>
-void write_invalid_rows(const AttentionForward<T>& args, const Head<T>& head) {
+template <class S>
+void write_invalid_rows(const AttentionForward<S>& args, const Head<Accumulator<S>>& head) {
+  using T = Accumulator<S>;
   const T sink = args.pattern.sinks.data == nullptr ? kMinusInfinity<T> : args.pattern.sinks(head.h);
   const RowStatistic<T> statistic{sink, sink == kMinusInfinity<T> ? T(0) : std::exp(sink - sink)};
   for (int64_t i = 0; i < args.q.size(1); ++i) {
     if (i >= head.spans.q.begin && i < head.spans.q.end) continue;
-    for (int64_t c = 0; c < args.o.size(3); ++c) args.o(head.b, i, head.h, c) = T(0);
+    for (int64_t c = 0; c < args.o.size(3); ++c) args.o(head.b, i, head.h, c) = S{};
     if (args.statistics.data != nullptr) args.statistics(head.b, head.h, i) = statistic;
   }
 }

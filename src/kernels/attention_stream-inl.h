@@ -17,14 +17,14 @@ namespace headlight::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of K or V that follow each other, whole vectors or pieces of them.
-template <class T>
+template <class S>
 struct Stream {
-  const T* data;
+  const S* data;
   int64_t row;      // elements from one to the next
   int64_t columns;  // a multiple of kPiece for keys, of kLanes for values
   int64_t rows;     // that can be asked for ahead
 
-  HWY_INLINE const T* at(int64_t i) const { return data + i * row; }
+  HWY_INLINE const S* at(int64_t i) const { return data + i * row; }
 };
 
 // How far ahead rows are asked for, measured. Heads may lie side by side, so that the next row is too far for the
@@ -32,12 +32,12 @@ struct Stream {
 constexpr int64_t kKeysAhead = 32, kValuesAhead = 16;
 
 // The lines of rows to come, one after the other.
-template <class T>
+template <class S>
 class LinesAhead {
  public:
-  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
 
-  HWY_INLINE LinesAhead(const Stream<T>& stream, int64_t first, int64_t end)
+  HWY_INLINE LinesAhead(const Stream<S>& stream, int64_t first, int64_t end)
       : at_(end <= stream.rows ? stream.at(first) : nullptr), row_(stream.row), columns_(stream.columns) {}
   HWY_INLINE void ask(int64_t lines) {
     if (at_ == nullptr) return;
@@ -51,23 +51,23 @@ class LinesAhead {
   }
 
  private:
-  const T* at_;  // null when there is nothing to ask for
+  const S* at_;  // null when there is nothing to ask for
   int64_t row_, columns_;
   int64_t column_ = 0;
 };
 
 // scores[u][key] = sum over c of queries[u][c] keys[key][c], for kLanes keys from `first`.
-template <int kRows, class T>
-HWY_NOINLINE void multiply_keys(const T* HWY_RESTRICT queries, int64_t query_row, const Stream<T>& keys, int64_t first,
+template <int kRows, class T, class S>
+HWY_NOINLINE void multiply_keys(const T* HWY_RESTRICT queries, int64_t query_row, const Stream<S>& keys, int64_t first,
                                 T* HWY_RESTRICT scores, int64_t score_row) {
   const Tag<T> d;
-  const T* rows = keys.at(first);
-  LinesAhead<T> ahead(keys, first + kKeysAhead, first + kKeysAhead + kLanes<T>);
+  const S* rows = keys.at(first);
+  LinesAhead<S> ahead(keys, first + kKeysAhead, first + kKeysAhead + kLanes<T>);
   Vec<T> sum[kRows];
   for (int u = 0; u < kRows; ++u) sum[u] = hn::Zero(d);
   for (int64_t c = 0; c < keys.columns; c += kPiece<T>) {
     // as many as this step reads
-    ahead.ask(kLanes<T> * kPiece<T> / LinesAhead<T>::kLine);
+    ahead.ask(kLanes<T> * kPiece<T> / LinesAhead<S>::kLine);
     Square<T> square;
     square.load(rows + c, keys.row);
     square.transpose();
@@ -82,8 +82,8 @@ HWY_NOINLINE void multiply_keys(const T* HWY_RESTRICT queries, int64_t query_row
 
 // acc[u][c] += sum over keys of weights[u][key] values[key][c], for kCols vectors of c; sums[u] += the weights, which
 // costs nothing here, and takes long alone.
-template <int kRows, int kCols, class T>
-HWY_INLINE void add_products(const T* HWY_RESTRICT weights, int64_t weight_row, const Stream<T>& values, int64_t keys,
+template <int kRows, int kCols, class T, class S>
+HWY_INLINE void add_products(const T* HWY_RESTRICT weights, int64_t weight_row, const Stream<S>& values, int64_t keys,
                              T* HWY_RESTRICT acc, int64_t acc_row, Vec<T> (&sums)[kRows]) {
   const Tag<T> d;
   Vec<T> sum[kRows][kCols];
@@ -91,14 +91,14 @@ HWY_INLINE void add_products(const T* HWY_RESTRICT weights, int64_t weight_row, 
     for (int v = 0; v < kCols; ++v) sum[u][v] = hn::Load(d, acc + u * acc_row + v * kLanes<T>);
   }
   for (int64_t key = 0; key < keys; ++key) {
-    const T* row = values.at(key);
+    const S* row = values.at(key);
     if (key + kValuesAhead < values.rows) {
-      for (int64_t c = 0; c < kCols * kLanes<T>; c += LinesAhead<T>::kLine) {
+      for (int64_t c = 0; c < kCols * kLanes<T>; c += LinesAhead<S>::kLine) {
         __builtin_prefetch(row + kValuesAhead * values.row + c);
       }
     }
     Vec<T> x[kCols];
-    for (int v = 0; v < kCols; ++v) x[v] = hn::LoadU(d, row + v * kLanes<T>);
+    for (int v = 0; v < kCols; ++v) x[v] = load_wide(d, row + v * kLanes<T>);
     for (int u = 0; u < kRows; ++u) {
       const Vec<T> weight = hn::Set(d, weights[u * weight_row + key]);
       sums[u] = hn::Add(sums[u], weight);
@@ -111,8 +111,8 @@ HWY_INLINE void add_products(const T* HWY_RESTRICT weights, int64_t weight_row, 
 }
 
 // The same for all columns, of which there may be none.
-template <int kRows, class T>
-HWY_NOINLINE void multiply_values(const T* weights, int64_t weight_row, Stream<T> values, int64_t keys, T* acc,
+template <int kRows, class T, class S>
+HWY_NOINLINE void multiply_values(const T* weights, int64_t weight_row, Stream<S> values, int64_t keys, T* acc,
                                   int64_t acc_row, T* sums) {
   const Tag<T> d;
   constexpr int kCols = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;

@@ -2,6 +2,7 @@
 
 #include "headlight/kernels/attention.h"
 #include "kernels/attention_cases.h"
+#include "kernels/attention_truth.h"
 
 namespace headlight {
 namespace {
@@ -32,6 +33,8 @@ TEST(AttentionBackward, MatchesTheReferenceOverRandomShapesAndPatterns) {
     for (uint64_t seed = 1; seed <= 200; ++seed) {
       expect_reference(random_case<float>(seed, 500000));
       expect_reference(random_case<double>(seed + 100000, 500000));
+      expect_reference(random_case<BFloat16>(seed + 200000, 250000));
+      expect_reference(random_case<Float16>(seed + 300000, 250000));
     }
   });
 }

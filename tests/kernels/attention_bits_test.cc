@@ -1,5 +1,6 @@
 // Rules 9 and 10: results have the same bits for any number of threads, for a sequence alone and in a batch, on
-// either side of its padding, for queries all at once and in pieces; and rows are what the forward used.
+// either side of its padding, for queries all at once and in pieces; rows are what the forward used; and short
+// floats give what floats give.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ Case<T> plain_case(uint64_t seed, const Sizes& n) {
   RandomStream random(seed, 3, 0);
   Case<T> c(n);
   for (const auto* x : {&c.q, &c.k, &c.v, &c.d_o}) randomize(*x, random);
-  c.scale = static_cast<T>(0.3);
+  c.scale = static_cast<Accumulator<T>>(0.3);
   c.text = "seed " + std::to_string(seed) + ": q " + shape_text(c.q.view()) + " k " + shape_text(c.k.view());
   return c;
 }
@@ -48,6 +49,8 @@ TEST_F(AttentionThreads, GiveTheSameBitsWhateverTheirNumber) {
   for (uint64_t seed = 500; seed < 540; ++seed) {
     expect_same_bits_for_any_threads<float>(seed);
     expect_same_bits_for_any_threads<double>(seed);
+    expect_same_bits_for_any_threads<BFloat16>(seed);
+    expect_same_bits_for_any_threads<Float16>(seed);
   }
 }
 
@@ -81,6 +84,8 @@ TEST(AttentionBatch, GivesEachEntryTheBitsItHasAlone) {
     for (uint64_t seed = 600; seed < 640; ++seed) {
       expect_entries_alone<float>(seed);
       expect_entries_alone<double>(seed);
+      expect_entries_alone<BFloat16>(seed);
+      expect_entries_alone<Float16>(seed);
     }
   });
 }
@@ -98,7 +103,7 @@ Case<T> pad(const Case<T>& c, int64_t rows, int64_t begin) {
   for (auto tensor : {&Case<T>::q, &Case<T>::k, &Case<T>::v, &Case<T>::d_o}) {
     (out.*tensor).each([&](T& x, std::array<int64_t, 4> at) {
       at[1] -= begin;
-      x = at[1] >= 0 && at[1] < c.n.Tq ? (c.*tensor).at(at) : kNaN<T>;
+      x = at[1] >= 0 && at[1] < c.n.Tq ? (c.*tensor).at(at) : stored<T>(kNaN<double>);
     });
   }
   out.q_begin = Tensor<int64_t, 1>(std::array<int64_t, 1>{1});
@@ -115,8 +120,8 @@ template <class T>
 void expect_padding_changes_nothing(uint64_t seed, int64_t length, bool causal) {
   Case<T> alone = plain_case<T>(seed, {1, length, length, 4, 2, 24, 40});
   if (causal) alone.right = 0;
-  alone.slopes = Tensor<T, 1>(std::array<int64_t, 1>{4});
-  alone.slopes.each([](T& x, const auto& at) { x = static_cast<T>(0.01) * static_cast<T>(at[0]); });
+  alone.slopes = Tensor<Accumulator<T>, 1>(std::array<int64_t, 1>{4});
+  alone.slopes.each([](auto& x, const auto& at) { x = stored<Accumulator<T>>(0.01 * static_cast<double>(at[0])); });
   alone.poison_outputs();
   SCOPED_TRACE(alone.text);
   run(alone);
@@ -131,7 +136,9 @@ void expect_padding_changes_nothing(uint64_t seed, int64_t length, bool causal) 
         expect_same_bits("result", part(padded.*tensor, 1, begin, begin + length), alone.*tensor);
         for (int64_t row = 0; row < length + extra; ++row) {
           if (row >= begin && row < begin + length) continue;
-          part(padded.*tensor, 1, row, row + 1).each([&](T& x, const auto&) { EXPECT_EQ(x, T(0)) << "row " << row; });
+          part(padded.*tensor, 1, row, row + 1).each([&](T& x, const auto&) {
+            EXPECT_EQ(number(x), 0) << "row " << row;
+          });
         }
       }
       expect_same_bits("dslopes", padded.dslopes, alone.dslopes);
@@ -145,6 +152,8 @@ TEST(AttentionPadding, ChangesNoBitOnEitherSide) {
       for (const bool causal : {false, true}) {
         expect_padding_changes_nothing<float>(700, length, causal);
         expect_padding_changes_nothing<double>(701, length, causal);
+        expect_padding_changes_nothing<BFloat16>(702, length, causal);
+        expect_padding_changes_nothing<Float16>(703, length, causal);
       }
     }
   });
@@ -156,7 +165,8 @@ void plant_non_finite(Case<T>& c, uint64_t seed) {
   RandomStream random(seed, 5, 0);
   for (const Tensor<T, 4>* tensor : {&c.q, &c.k, &c.v, &c.v}) {
     tensor->each([&](T& x, const auto&) {
-      if (chance(random, 1)) x = pick(random, std::vector<T>{kNaN<T>, kInf<T>, -kInf<T>});
+      if (chance(random, 1))
+        x = stored<T>(pick(random, std::vector<double>{kNaN<double>, kInf<double>, -kInf<double>}));
     });
   }
 }
@@ -177,7 +187,7 @@ void expect_pieces(uint64_t seed, bool non_finite) {
     run(piece);
     expect_same_bits("o", piece.o, part(c.o, 1, begin, end));
     expect_same_bits("dq", piece.dq, part(c.dq, 1, begin, end));
-    piece.statistics.each([&](RowStatistic<T>& x, std::array<int64_t, 3> at) {
+    piece.statistics.each([&](auto& x, std::array<int64_t, 3> at) {
       at[2] += begin;
       EXPECT_TRUE(same_bits(x.max, c.statistics.at(at).max) && same_bits(x.sum, c.statistics.at(at).sum))
           << "statistics" << index_text<3>(at);
@@ -191,6 +201,8 @@ TEST(AttentionPieces, GiveTheBitsOfAllQueriesAtOnce) {
     for (uint64_t seed = 800; seed < 860; ++seed) {
       expect_pieces<float>(seed, seed % 2 == 0);
       expect_pieces<double>(seed, seed % 2 == 1);
+      expect_pieces<BFloat16>(seed, seed % 2 == 0);
+      expect_pieces<Float16>(seed, seed % 2 == 1);
     }
   });
 }
@@ -220,6 +232,8 @@ TEST(AttentionPieces, DecodeTokenByTokenWithACacheToTheBitsOfTheFullForward) {
   on_every_isa([] {
     expect_decoding<float>(300, 0);
     expect_decoding<double>(300, 0);
+    expect_decoding<BFloat16>(300, 0);
+    expect_decoding<Float16>(300, 20);
     expect_decoding<float>(300, 20);
     expect_decoding<float>(1100, 0);
   });
@@ -232,14 +246,14 @@ void expect_rows_of_the_forward(int64_t length, bool causal) {
   // with V = 1 the output is the weights
   Case<T> c = plain_case<T>(1000, {1, length, length, 2, 1, 32, length});
   if (causal) c.right = 0;
-  c.v.each([](T& x, const std::array<int64_t, 4>& at) { x = static_cast<T>(at[1] == at[3]); });
+  c.v.each([](T& x, const std::array<int64_t, 4>& at) { x = stored<T>(at[1] == at[3]); });
   attention_forward(c.forward());
-  const Tensor<T, 4> weights = c.weights();
+  const auto weights = c.weights();
   attention_rows(c.rows(weights));
-  weights.each([&](T& x, const std::array<int64_t, 4>& at) {
-    EXPECT_TRUE(same_bits(x, c.o(at[0], at[2], at[1], at[3])))
-        << "weights" << index_text<4>(at) << ": got " << x << ", expected the bits of "
-        << c.o(at[0], at[2], at[1], at[3]);
+  weights.each([&](Accumulator<T>& x, const std::array<int64_t, 4>& at) {
+    const T got = narrow<T>(x), wanted = c.o(at[0], at[2], at[1], at[3]);
+    EXPECT_TRUE(same_bits(got, wanted)) << "weights" << index_text<4>(at) << ": got " << number(got)
+                                        << ", expected the bits of " << number(wanted);
   });
 }
 
@@ -249,6 +263,8 @@ TEST(AttentionRows, GiveTheBitsThatTheForwardUsed) {
       expect_rows_of_the_forward<float>(length, false);
       expect_rows_of_the_forward<float>(length, true);
       expect_rows_of_the_forward<double>(length, true);
+      expect_rows_of_the_forward<BFloat16>(length, true);
+      expect_rows_of_the_forward<Float16>(length, false);
     }
   });
 }
@@ -293,14 +309,14 @@ void expect_parts_of_rows(uint64_t seed) {
   const Case<T> c = random_case<T>(seed);
   SCOPED_TRACE(c.text);
   attention_forward(c.forward());
-  const Tensor<T, 4> all = c.weights();
+  const auto all = c.weights();
   attention_rows(c.rows(all));
   RandomStream random(seed, 5, 0);
   for (int round = 0; round < 4; ++round) {
     const auto below = [&](int64_t n) { return static_cast<int64_t>(random.below(static_cast<uint64_t>(n + 1))); };
     const int64_t row = below(c.n.Tq), head = below(c.n.H);
     const int64_t rows = below(c.n.Tq - row), heads = below(c.n.H - head);
-    Tensor<T, 4> some = random_layout<T>(random, {c.n.B, heads, rows, c.n.Tk});
+    auto some = random_layout<Accumulator<T>>(random, {c.n.B, heads, rows, c.n.Tk});
     some.poison();
     attention_rows(c.rows(some, row, head));
     some.expect_all_written("weights");
@@ -313,7 +329,77 @@ TEST(AttentionRows, OfAnyHeadsAndRowsAreThoseOfAll) {
     for (uint64_t seed = 1100; seed < 1150; ++seed) {
       expect_parts_of_rows<float>(seed);
       expect_parts_of_rows<double>(seed);
+      expect_parts_of_rows<BFloat16>(seed);
+      expect_parts_of_rows<Float16>(seed);
     }
+  });
+}
+
+// ---- short floats
+
+template <class T>
+Tensor<float, 3> sums_of(const Case<T>& c) {
+  Tensor<float, 3> out(c.statistics.sizes());
+  out.each([&](float& x, const auto& at) { x = c.statistics.at(at).sum; });
+  return out;
+}
+
+// The results for the same numbers stored as float, narrowed.
+template <class T>
+void expect_narrowed_floats(uint64_t seed) {
+  const Case<T> c = random_case<T>(seed);
+  SCOPED_TRACE(c.text);
+  run(c);
+  Case<float> wide = c.template as<float>();
+  attention_forward(wide.forward());
+  expect_same_bits("o", c.o, wide.o.template as<T>());
+  expect_same_bits("statistics", sums_of(c), sums_of(wide));
+  wide.o = c.o.template as<float>();
+  attention_backward(wide.backward());
+  expect_same_bits("dq", c.dq, wide.dq.template as<T>());
+  expect_same_bits("dk", c.dk, wide.dk.template as<T>());
+  expect_same_bits("dv", c.dv, wide.dv.template as<T>());
+  expect_same_bits("dbias", c.dbias, wide.dbias);
+  expect_same_bits("dslopes", c.dslopes, wide.dslopes);
+  expect_same_bits("dsinks", c.dsinks, wide.dsinks);
+}
+
+TEST(AttentionOfShortFloats, GivesTheNarrowedResultsOfFloats) {
+  on_every_isa([] {
+    for (uint64_t seed = 1200; seed < 1260; ++seed) {
+      expect_narrowed_floats<BFloat16>(seed);
+      expect_narrowed_floats<Float16>(seed);
+    }
+  });
+}
+
+// One key of every bit pattern there is, and two keys whose mean lies half way between two numbers.
+template <class T>
+void expect_every_pattern() {
+  constexpr int64_t kPatterns = 1 << 16;
+  Case<T> c({1, 1, 1, 1, 1, 1, kPatterns});
+  c.v.each([](T& x, const auto& at) { x.bits = static_cast<uint16_t>(at[3]); });
+  attention_forward(c.forward());
+  // no output is -0
+  c.o.each([&](T& x, const auto& at) {
+    const double wanted = number(c.v.at(at)) + 0.0;
+    EXPECT_TRUE(same_bits(number(x), wanted)) << "bits " << at[3] << ": got " << number(x) << ", expected " << wanted;
+  });
+  Case<T> means({1, 1, 2, 1, 1, 1, kPatterns});
+  means.v.each([](T& x, const auto& at) { x.bits = static_cast<uint16_t>(at[3] + at[1]); });
+  attention_forward(means.forward());
+  means.o.each([&](T& x, const auto& at) {
+    const double mean = (number(means.v(0, 0, 0, at[3])) + number(means.v(0, 1, 0, at[3]))) / 2;
+    // the sum of the two is no float
+    if (std::abs(mean) > std::numeric_limits<float>::max() / 2 && std::isfinite(mean)) return;
+    EXPECT_TRUE(same_bits(number(x), number(stored<T>(mean + 0.0)))) << "bits " << at[3] << ": got " << number(x);
+  });
+}
+
+TEST(AttentionOfShortFloats, ReadsAndWritesEveryBitPattern) {
+  on_every_isa([] {
+    expect_every_pattern<BFloat16>();
+    expect_every_pattern<Float16>();
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Random attention problems: sizes, layouts in memory, patterns and data from a seed, and what a result is
-// held to. Shared by the attention tests.
+// Random attention problems: sizes, layouts in memory, patterns and data from a seed, of every type that numbers
+// are stored as. Shared by the attention tests.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,6 @@
 #include "headlight/kernels/attention.h"
 #include "headlight/kernels/isa.h"
 #include "headlight/tensor/buffer.h"
-#include "kernels/reference/attention.h"
 
 namespace headlight::testing_attention {
 
@@ -26,10 +25,21 @@ constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 constexpr T kInf = std::numeric_limits<T>::infinity();
 
+// A number as any type stores it, and what is stored.
+template <class T>
+double number(T x) {
+  return static_cast<double>(widen(x));
+}
+template <class T>
+T stored(double x) {
+  return narrow<T>(static_cast<Accumulator<T>>(x));
+}
+
 // Whether two numbers have the same bits; any two NaN count as the same.
 template <class T>
 bool same_bits(T a, T b) {
-  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+  const double x = number(a), y = number(b);
+  return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
 }
 
 // A tensor that owns its memory, with gaps between its rows if wanted, and a guard before and after.
@@ -109,7 +119,7 @@ class Tensor {
   Tensor<U, Rank> as() const {
     if (!exists()) return {};
     Tensor<U, Rank> out(view_.sizes);
-    each([&](T& x, const Sizes& index) { out.at(index) = static_cast<U>(x); });
+    each([&](T& x, const Sizes& index) { out.at(index) = stored<U>(number(x)); });
     return out;
   }
 
@@ -119,15 +129,20 @@ class Tensor {
     for (int i = 0; i < Rank; ++i) order[i] = i;
     return order;
   }
+  static constexpr float kPoison = -7.7777e33f;
   static T poison_value() {
-    if constexpr (std::is_arithmetic_v<T>) {
-      return T(-7.7777e33);
+    if constexpr (requires(T x) { x.bits; }) {
+      return {0xf7a3};
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      return T(kPoison);
     } else {
-      return {-7.7777e33f, -7.7777e33f};
+      return {kPoison, kPoison};
     }
   }
   static bool is_poison(const T& x) {
-    if constexpr (std::is_arithmetic_v<T>) {
+    if constexpr (requires { x.bits; }) {
+      return x.bits == poison_value().bits;
+    } else if constexpr (std::is_arithmetic_v<T>) {
       return x == poison_value();
     } else {
       return x.max == poison_value().max && x.sum == poison_value().sum;
@@ -145,19 +160,20 @@ struct Sizes {
 // All that one call of forward, backward and rows reads and writes.
 template <class T>
 struct Case {
+  using A = Accumulator<T>;
   Sizes n;
   std::string text;  // how it was made
   Tensor<T, 4> q, k, v, o, d_o, dq, dk, dv;
-  Tensor<RowStatistic<T>, 3> statistics;
+  Tensor<RowStatistic<A>, 3> statistics;
   // the pattern's views are those of the tensors below that exist
-  T scale = 1;
+  A scale = 1;
   int64_t pos0 = 0;
   std::optional<int64_t> left, right;
-  std::optional<T> soft_cap;
+  std::optional<A> soft_cap;
   Tensor<int64_t, 1> q_len, k_len, q_begin, k_begin;
   Tensor<uint8_t, 4> mask;
-  Tensor<T, 4> bias, dbias;
-  Tensor<T, 1> slopes, sinks, dslopes, dsinks;
+  Tensor<A, 4> bias, dbias;
+  Tensor<A, 1> slopes, sinks, dslopes, dsinks;
 
   explicit Case(const Sizes& sizes) : n(sizes) {
     q = k_like(n.Tq, n.H, n.K);
@@ -178,7 +194,7 @@ struct Case {
     dq = q;
     dk = k;
     dv = v;
-    statistics = Tensor<RowStatistic<T>, 3>(std::array<int64_t, 3>{n.B, n.H, n.Tq});
+    statistics = Tensor<RowStatistic<A>, 3>(std::array<int64_t, 3>{n.B, n.H, n.Tq});
     poison_outputs();
   }
   void poison_outputs() {
@@ -192,8 +208,8 @@ struct Case {
     if (sinks.exists()) dsinks = sinks, dsinks.poison();
   }
 
-  AttentionPattern<T> pattern() const {
-    AttentionPattern<T> p;
+  AttentionPattern<A> pattern() const {
+    AttentionPattern<A> p;
     p.scale = scale;
     p.pos0 = pos0;
     p.left = left;
@@ -237,7 +253,7 @@ struct Case {
     return args;
   }
   // rows [begin, end) of all heads into `weights`
-  AttentionRows<T> rows(const Tensor<T, 4>& weights, int64_t begin = 0, int64_t head = 0) const {
+  AttentionRows<T> rows(const Tensor<A, 4>& weights, int64_t begin = 0, int64_t head = 0) const {
     AttentionRows<T> args;
     args.q = q.view();
     args.k = k.view();
@@ -248,8 +264,8 @@ struct Case {
     args.pattern = pattern();
     return args;
   }
-  Tensor<T, 4> weights() const {
-    Tensor<T, 4> out({n.B, n.H, n.Tq, n.Tk});
+  Tensor<A, 4> weights() const {
+    Tensor<A, 4> out({n.B, n.H, n.Tq, n.Tk});
     out.poison();
     return out;
   }
@@ -257,24 +273,25 @@ struct Case {
   // The same problem in another type, packed.
   template <class U>
   Case<U> as() const {
+    using B = Accumulator<U>;
     Case<U> out(n);
     out.text = text;
     out.q = q.template as<U>();
     out.k = k.template as<U>();
     out.v = v.template as<U>();
-    out.scale = static_cast<U>(scale);
+    out.scale = static_cast<B>(scale);
     out.pos0 = pos0;
     out.left = left;
     out.right = right;
-    if (soft_cap) out.soft_cap = static_cast<U>(*soft_cap);
+    if (soft_cap) out.soft_cap = static_cast<B>(*soft_cap);
     out.q_len = q_len;
     out.k_len = k_len;
     out.q_begin = q_begin;
     out.k_begin = k_begin;
     out.mask = mask;
-    out.bias = bias.template as<U>();
-    out.slopes = slopes.template as<U>();
-    out.sinks = sinks.template as<U>();
+    out.bias = bias.template as<B>();
+    out.slopes = slopes.template as<B>();
+    out.sinks = sinks.template as<B>();
     out.make_outputs();
     out.d_o = d_o.template as<U>();
     return out;
@@ -292,7 +309,7 @@ void randomize(const Tensor<T, Rank>& tensor, RandomStream& random, Data data = 
     if (data == Data::kHeavyTails) value = value * value * value;
     if (data == Data::kOffset) value += 5;
     if (data == Data::kLarge) value = 20 + 0.01 * value;
-    x = static_cast<T>(size * value);
+    x = stored<T>(size * value);
   });
 }
 
@@ -342,8 +359,9 @@ inline std::array<int64_t, 4> random_broadcast(RandomStream& random, const Sizes
 
 template <class T>
 void add_random_pattern(Case<T>& c, RandomStream& random) {
+  using A = Accumulator<T>;
   c.scale =
-      static_cast<T>(pick<double>(random, {1.0, 0.125, 0.3, 1 / std::sqrt(static_cast<double>(c.n.K + 1)), -0.5}));
+      static_cast<A>(pick<double>(random, {1.0, 0.125, 0.3, 1 / std::sqrt(static_cast<double>(c.n.K + 1)), -0.5}));
   if (chance(random, 60)) c.right = pick<int64_t>(random, {0, 0, 0, 1, 5, 40, 200});
   if (chance(random, 30)) c.left = pick<int64_t>(random, {0, 1, 3, 15, 50, 127, 200});
   c.pos0 = pick<int64_t>(random, {0, 0, c.n.Tk - c.n.Tq, 1, 3, -2, 17, 130, -40});
@@ -356,21 +374,21 @@ void add_random_pattern(Case<T>& c, RandomStream& random) {
     });
   }
   if (chance(random, 25)) {
-    c.bias = Tensor<T, 4>(random_broadcast(random, c.n));
+    c.bias = Tensor<A, 4>(random_broadcast(random, c.n));
     randomize(c.bias, random);
     if (chance(random, 50)) {
-      c.bias.each([&](T& x, const auto&) {
-        if (chance(random, 20)) x = -kInf<T>;
+      c.bias.each([&](A& x, const auto&) {
+        if (chance(random, 20)) x = -kInf<A>;
       });
     }
   }
-  if (chance(random, 20)) c.soft_cap = static_cast<T>(pick<double>(random, {0.5, 2.0, 30.0}));
+  if (chance(random, 20)) c.soft_cap = static_cast<A>(pick<double>(random, {0.5, 2.0, 30.0}));
   if (chance(random, 20)) {
-    c.slopes = Tensor<T, 1>(std::array<int64_t, 1>{c.n.H});
-    c.slopes.each([&](T& x, const auto&) { x = static_cast<T>(0.5 * random.uniform()); });
+    c.slopes = Tensor<A, 1>(std::array<int64_t, 1>{c.n.H});
+    c.slopes.each([&](A& x, const auto&) { x = static_cast<A>(0.5 * random.uniform()); });
   }
   if (chance(random, 20)) {
-    c.sinks = Tensor<T, 1>(std::array<int64_t, 1>{c.n.H});
+    c.sinks = Tensor<A, 1>(std::array<int64_t, 1>{c.n.H});
     randomize(c.sinks, random, Data::kNormal, 2);
   }
 }
@@ -420,145 +438,6 @@ Case<T> random_case(uint64_t seed, int64_t work = 2000000) {
            (c.slopes.exists() ? " slopes" : "") + (c.sinks.exists() ? " sinks" : "");
   return c;
 }
-
-// ---- the truth, and how far from it a result may be
-
-// The true results in float64 of a problem, and for each element the error that a result in T may have.
-// u: unit roundoff. A score of magnitude A carries about sqrt(d_k) A of it when errors add up at random, exp
-// makes them relative errors of a weight, and the sums over keys add a few more. The allowed error is this
-// times the sum of the magnitudes that were added up. Weights below the smallest normal number may be 0.
-// The constants are measured: over 2,000 random problems on each instruction set the largest errors of o, dq,
-// dk and dv came to 0.8 of what is allowed here.
-template <class T>
-struct Truth {
-  explicit Truth(const Case<T>& c) : exact(c.template as<double>()), o(exact.o) {
-    reference::attention_forward(exact.forward());
-    weights = exact.weights();
-    reference::attention_rows(exact.rows(weights));
-    group = exact.n.Hkv == 0 ? 1 : exact.n.H / exact.n.Hkv;
-    factors = Tensor<double, 3>(std::array<int64_t, 3>{exact.n.B, exact.n.H, exact.n.Tq});
-    factors.each([&](double& x, const std::array<int64_t, 3>& at) { x = factor(at[0], at[1], at[2]); });
-    o.each([&](double& x, const std::array<int64_t, 4>& at) {
-      x = 0;
-      for (int64_t j = 0; j < exact.n.Tk; ++j) {
-        x += weight_error(1, weights(at[0], at[2], at[1], j)) * size(exact.v, at[0], j, at[2], at[3]);
-      }
-    });
-    spread = o;
-    o.each([&](double& x, const std::array<int64_t, 4>& at) {
-      x = x * factors(at[0], at[2], at[1]) + 4 * double(std::numeric_limits<T>::denorm_min());
-    });
-  }
-
-  // Also the gradients.
-  Truth& with_gradients() {
-    reference::attention_backward(exact.backward());
-    clear(dq = exact.dq);
-    clear(dk = exact.dk);
-    clear(dv = exact.dv);
-    clear(dbias = exact.dbias);
-    clear(dslopes = exact.dslopes);
-    clear(dsinks = exact.dsinks);
-    for (int64_t b = 0; b < exact.n.B; ++b) {
-      for (int64_t h = 0; h < exact.n.H; ++h) {
-        for (int64_t i = 0; i < exact.n.Tq; ++i) add_row(b, h, i);
-      }
-    }
-    return *this;
-  }
-
-  // A single weight has the errors of two scores and of their difference, which nothing averages: 4 times the
-  // error of a row, of which 0.8 was measured.
-  Tensor<double, 4> weight_errors() const {
-    Tensor<double, 4> out = weights;
-    out.each(
-        [&](double& x, const std::array<int64_t, 4>& at) { x = weight_error(4 * factors(at[0], at[1], at[2]), x); });
-    return out;
-  }
-
-  Case<double> exact;
-  Tensor<double, 4> weights;
-  // allowed errors
-  Tensor<double, 4> o, dq, dk, dv, dbias;
-  Tensor<double, 1> dslopes, dsinks;
-
- private:
-  double size(const Tensor<double, 4>& kv, int64_t b, int64_t j, int64_t h, int64_t c) const {
-    return std::abs(kv(b, j, h / group, c));
-  }
-  template <int Rank>
-  static void clear(const Tensor<double, Rank>& tensor) {
-    tensor.each([](double& x, const auto&) { x = 0; });
-  }
-
-  // weights below the smallest normal number may be 0
-  static double weight_error(double relative, double weight) {
-    return weight == 0 ? 0 : relative * weight + 2 * double(std::numeric_limits<T>::min());
-  }
-  double factor(int64_t b, int64_t h, int64_t i) const {
-    // against a result in double the truth errs as much as what is tested
-    const double u = std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == sizeof(double) ? 2 : 1);
-    const double tiles = std::ceil(double(exact.n.Tk) / 128);
-    return u * (8 + 2 * std::sqrt(std::max(1.0, double(exact.n.K))) * magnitude(b, h, i) + std::sqrt(tiles));
-  }
-  // A_i, the largest magnitude that enters a visible score
-  double magnitude(int64_t b, int64_t h, int64_t i) const {
-    double largest = 0;
-    for (int64_t j = 0; j < exact.n.Tk; ++j) {
-      if (weights(b, h, i, j) == 0) continue;
-      double sum = 0;
-      for (int64_t c = 0; c < exact.n.K; ++c)
-        sum += std::abs(exact.scale * exact.q(b, i, h, c)) * size(exact.k, b, j, h, c);
-      if (exact.bias.exists()) sum += std::abs(exact.bias.at(broadcast(exact.bias, b, h, i, j)));
-      if (exact.slopes.exists()) sum += exact.slopes(h) * distance(b, i, j);
-      largest = std::max(largest, sum);
-    }
-    return largest;
-  }
-  static std::array<int64_t, 4> broadcast(const Tensor<double, 4>& x, int64_t b, int64_t h, int64_t i, int64_t j) {
-    std::array<int64_t, 4> at{b, h, i, j};
-    for (int d = 0; d < 4; ++d) at[d] = x.sizes()[d] == 1 ? 0 : at[d];
-    return at;
-  }
-  double distance(int64_t b, int64_t i, int64_t j) const {
-    const int64_t q_begin = exact.q_begin.exists() ? exact.q_begin(b) : 0;
-    const int64_t k_begin = exact.k_begin.exists() ? exact.k_begin(b) : 0;
-    return std::abs(double(exact.pos0 + i - q_begin - (j - k_begin)));
-  }
-
-  void add_row(int64_t b, int64_t h, int64_t i) {
-    const double allowed = factors(b, h, i);
-    // D comes from an o whose error is a multiple of P|V|, not of |o|
-    double D = 0;
-    for (int64_t c = 0; c < exact.n.M; ++c) D += std::abs(exact.d_o(b, i, h, c)) * spread(b, i, h, c);
-    for (int64_t j = 0; j < exact.n.Tk; ++j) {
-      const double weight = weights(b, h, i, j);
-      if (weight == 0) continue;
-      const double error = weight_error(allowed, weight);
-      double dP = 0;
-      for (int64_t c = 0; c < exact.n.M; ++c) {
-        dP += std::abs(exact.d_o(b, i, h, c)) * size(exact.v, b, j, h, c);
-        dv(b, j, h / group, c) += error * std::abs(exact.d_o(b, i, h, c));
-      }
-      const double dS = error * (dP + D), ds = dS * std::abs(exact.scale);
-      for (int64_t c = 0; c < exact.n.K; ++c) {
-        dq(b, i, h, c) += ds * size(exact.k, b, j, h, c);
-        dk(b, j, h / group, c) += ds * std::abs(exact.q(b, i, h, c));
-      }
-      // a single dS, as a single weight
-      if (dbias.exists()) dbias.at(broadcast(dbias, b, h, i, j)) += 4 * dS;
-      if (dslopes.exists()) dslopes(h) += dS * distance(b, i, j);
-    }
-    if (dsinks.exists()) {
-      const auto& row = exact.statistics(b, h, i);
-      dsinks(h) += weight_error(allowed, std::exp(exact.sinks(h) - row.max) / row.sum) * D;
-    }
-  }
-
-  Tensor<double, 4> spread;   // P |V|
-  Tensor<double, 3> factors;  // relative error of a row
-  int64_t group = 1;
-};
 
 // ---- parts of a problem
 
@@ -649,18 +528,19 @@ std::string index_text(const std::array<int64_t, Rank>& index) {
   return text + ")";
 }
 
-// |got - want| <= bound; NaN where NaN is wanted. Reports the first miss.
+// |got - want| <= bound; NaN where NaN is wanted, infinite where T holds nothing that large. Reports the first miss.
 template <class T, int Rank>
 void expect_close(const std::string& name, const Tensor<T, Rank>& got, const Tensor<double, Rank>& want,
                   const Tensor<double, Rank>& bound) {
   int64_t misses = 0;
   got.each([&](T& x, const std::array<int64_t, Rank>& index) {
     const double wanted = want.at(index), allowed = bound.at(index);
-    const double error = std::abs(double(x) - wanted);
-    const bool good = std::isnan(wanted) ? std::isnan(x) : double(x) == wanted || error <= allowed;
+    const double error = std::abs(number(x) - wanted);
+    const bool good =
+        std::isnan(wanted) ? std::isnan(number(x)) : error <= allowed || number(x) == number(stored<T>(wanted));
     if (!good && misses++ == 0) {
-      ADD_FAILURE() << name << index_text<Rank>(index) << ": got " << x << ", expected " << wanted << ", allowed error "
-                    << allowed;
+      ADD_FAILURE() << name << index_text<Rank>(index) << ": got " << number(x) << ", expected " << wanted
+                    << ", allowed error " << allowed;
     }
   });
   if (misses > 1) ADD_FAILURE() << name << ": " << misses << " elements in all";
@@ -671,7 +551,8 @@ void expect_same_bits(const std::string& name, const Tensor<T, Rank>& got, const
   int64_t misses = 0;
   got.each([&](T& x, const std::array<int64_t, Rank>& index) {
     if (!same_bits(x, want.at(index)) && misses++ == 0) {
-      ADD_FAILURE() << name << index_text<Rank>(index) << ": got " << x << ", expected the bits of " << want.at(index);
+      ADD_FAILURE() << name << index_text<Rank>(index) << ": got " << number(x) << ", expected the bits of "
+                    << number(want.at(index));
     }
   });
 }
@@ -685,8 +566,8 @@ void run(const Case<T>& c) {
 template <class T>
 void expect_same_results(const Case<T>& got, const Case<T>& want) {
   expect_same_bits("o", got.o, want.o);
-  got.statistics.each([&](RowStatistic<T>& x, const std::array<int64_t, 3>& at) {
-    const RowStatistic<T>& wanted = want.statistics.at(at);
+  got.statistics.each([&](RowStatistic<Accumulator<T>>& x, const std::array<int64_t, 3>& at) {
+    const RowStatistic<Accumulator<T>>& wanted = want.statistics.at(at);
     EXPECT_TRUE(same_bits(x.max, wanted.max) && same_bits(x.sum, wanted.sum))
         << "statistics" << index_text<3>(at) << ": got {" << x.max << ", " << x.sum << "}, expected the bits of {"
         << wanted.max << ", " << wanted.sum << "}";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention_cases.h"
+#include "kernels/attention_truth.h"
 
 namespace headlight {
 namespace {
@@ -17,7 +18,7 @@ void expect_reference(const Case<T>& c) {
   c.o.expect_all_written("o");
   c.statistics.expect_all_written("statistics");
   expect_close("o", c.o, truth.exact.o, truth.o);
-  const Tensor<T, 4> weights = c.weights();
+  const auto weights = c.weights();
   attention_rows(c.rows(weights));
   weights.expect_all_written("weights");
   expect_close("weights", weights, truth.weights, truth.weight_errors());
@@ -28,6 +29,8 @@ TEST(AttentionForward, MatchesTheReferenceOverRandomShapesAndPatterns) {
     for (uint64_t seed = 1; seed <= 300; ++seed) {
       expect_reference(random_case<float>(seed, 1000000));
       expect_reference(random_case<double>(seed + 100000, 1000000));
+      expect_reference(random_case<BFloat16>(seed + 200000, 500000));
+      expect_reference(random_case<Float16>(seed + 300000, 500000));
     }
   });
 }

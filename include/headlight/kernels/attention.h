@@ -14,10 +14,14 @@
 // that sees nothing gives o = 0, statistic {-inf, 0}; a visible NaN makes its own row NaN and no other; every
 // element of every output is written; any size may be 0; bits do not depend on threads, batch, or on whether
 // queries come all at once.
+//
+// T, which q, k, v, o and their gradients are stored as, is float, double, BFloat16 or Float16. Everything else is
+// held and computed in Accumulator<T>: float for the short floats, T itself otherwise.
 
 #include <cstdint>
 #include <optional>
 
+#include "headlight/tensor/half.h"
 #include "headlight/tensor/view.h"
 
 namespace headlight {
@@ -31,7 +35,7 @@ struct RowStatistic {
 
 // What queries and keys see of each other; shared by forward, backward and rows.
 // Absent views and absent bounds put no limit. Masks and biases broadcast over leading dimensions of size 1
-// and take any strides.
+// and take any strides. T is float or double.
 template <class T>
 struct AttentionPattern {
   T scale = T(1);                 // explicit: 1/sqrt(d_k) is the caller's choice
@@ -49,7 +53,7 @@ struct AttentionPattern {
   std::optional<T> soft_cap{};       // c > 0
 };
 
-// Accumulates in at least fp32. Throws LogicError, before anything is written, when sizes do not fit together,
+// Throws LogicError, before anything is written, when sizes do not fit together,
 // lengths leave their rows, or outputs overlap inputs or each other.
 template <class T>
 struct AttentionForward {
@@ -57,8 +61,8 @@ struct AttentionForward {
   View<const T, 4> k;  // (B, Tk, Hkv, K), H a multiple of Hkv
   View<const T, 4> v;  // (B, Tk, Hkv, M)
   View<T, 4> o;        // (B, Tq, H, M), set
-  View<RowStatistic<T>, 3> statistics{};  // (B, H, Tq), optional, set
-  AttentionPattern<T> pattern{};
+  View<RowStatistic<Accumulator<T>>, 3> statistics{};  // (B, H, Tq), optional, set
+  AttentionPattern<Accumulator<T>> pattern{};
 };
 
 // Given dO and the forward's o and statistics: with D_i = do_i . o_i,
@@ -68,15 +72,15 @@ template <class T>
 struct AttentionBackward {
   View<const T, 4> q, k, v;  // as in the forward
   View<const T, 4> o;        // (B, Tq, H, M) from the forward
-  View<const RowStatistic<T>, 3> statistics;  // (B, H, Tq) from the forward
+  View<const RowStatistic<Accumulator<T>>, 3> statistics;  // (B, H, Tq) from the forward
   View<const T, 4> d_o;      // (B, Tq, H, M)
   View<T, 4> dq{};           // (B, Tq, H, K)
   View<T, 4> dk{};           // (B, Tk, Hkv, K)
   View<T, 4> dv{};           // (B, Tk, Hkv, M)
-  View<T, 4> dbias{};        // shape of bias
-  View<T, 1> dsinks{};       // (H)
-  View<T, 1> dslopes{};      // (H)
-  AttentionPattern<T> pattern{};
+  View<Accumulator<T>, 4> dbias{};    // shape of bias
+  View<Accumulator<T>, 1> dsinks{};   // (H)
+  View<Accumulator<T>, 1> dslopes{};  // (H)
+  AttentionPattern<Accumulator<T>> pattern{};
 };
 
 // The weights that the forward used, bit for bit, for query rows [row_begin, row_begin + R) of all batch
@@ -84,11 +88,11 @@ struct AttentionBackward {
 template <class T>
 struct AttentionRows {
   View<const T, 4> q, k;                      // as in the forward
-  View<const RowStatistic<T>, 3> statistics;  // (B, H, Tq) from the forward
+  View<const RowStatistic<Accumulator<T>>, 3> statistics;  // (B, H, Tq) from the forward
   int64_t head_begin = 0;
   int64_t row_begin = 0;
-  View<T, 4> weights;  // (B, N, R, Tk), set; 0 where invisible
-  AttentionPattern<T> pattern{};
+  View<Accumulator<T>, 4> weights;  // (B, N, R, Tk), set; 0 where invisible
+  AttentionPattern<Accumulator<T>> pattern{};
 };
 
 template <class T>
@@ -101,9 +105,15 @@ void attention_rows(const AttentionRows<T>& args);
 // So that `attention_forward({.q = q, ...})` needs no template argument.
 inline void attention_forward(const AttentionForward<float>& args) { attention_forward<float>(args); }
 inline void attention_forward(const AttentionForward<double>& args) { attention_forward<double>(args); }
+inline void attention_forward(const AttentionForward<BFloat16>& args) { attention_forward<BFloat16>(args); }
+inline void attention_forward(const AttentionForward<Float16>& args) { attention_forward<Float16>(args); }
 inline void attention_backward(const AttentionBackward<float>& args) { attention_backward<float>(args); }
 inline void attention_backward(const AttentionBackward<double>& args) { attention_backward<double>(args); }
+inline void attention_backward(const AttentionBackward<BFloat16>& args) { attention_backward<BFloat16>(args); }
+inline void attention_backward(const AttentionBackward<Float16>& args) { attention_backward<Float16>(args); }
 inline void attention_rows(const AttentionRows<float>& args) { attention_rows<float>(args); }
 inline void attention_rows(const AttentionRows<double>& args) { attention_rows<double>(args); }
+inline void attention_rows(const AttentionRows<BFloat16>& args) { attention_rows<BFloat16>(args); }
+inline void attention_rows(const AttentionRows<Float16>& args) { attention_rows<Float16>(args); }
 
 }  // namespace headlight

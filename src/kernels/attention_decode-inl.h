@@ -217,7 +217,7 @@ class DecodeWorker {
           const T* added = addend == nullptr ? nullptr : addend + key;
           s = change_score<T>(head, s, added, hn::Sub(position, at), nullptr);
           if (added != nullptr) {
-            visible = hn::And(visible, hn::Ne(hn::Load(d, added), hn::Set(d, kMinusInfinity<T>)));
+            visible = hn::AndNot(hn::Eq(hn::Load(d, added), hn::Set(d, kMinusInfinity<T>)), visible);
           }
         }
         s = hn::IfThenElse(visible, s, hn::Set(d, kMinusInfinity<T>));

@@ -85,7 +85,7 @@ struct Sight {
                            hn::Gt(lanes, hn::Set(d, static_cast<T>(key) - end_of_lane_0)));
     if (addend != nullptr) {
       const Vec<T> added = hn::Load(d, addend + key * kBlockRows<T> + lane);
-      visible = hn::And(visible, hn::Ne(added, hn::Set(d, kMinusInfinity<T>)));
+      visible = hn::AndNot(hn::Eq(added, hn::Set(d, kMinusInfinity<T>)), visible);  // Ne may be false for NaN
     }
     return visible;
   }

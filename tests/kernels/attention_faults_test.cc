@@ -344,6 +344,30 @@ TEST(AttentionFaults, AVisibleInfiniteScoreMakesItsRowNaN) {
   }
 }
 
+TEST(AttentionFaults, ANaNInTheBiasIsNotAMask) {
+  on_every_isa([] {
+    for (const int64_t length : kLengths) {
+      for (const int64_t rows : {length, int64_t{1}}) {
+        Case<float> c = normal_case(21, {1, rows, length, 1, 1, 4, 4});
+        // the last row sees all keys but the first, in a tile that is seen in part
+        c.pos0 = length - rows;
+        c.right = 0;
+        c.bias = Tensor<float, 4>(std::array<int64_t, 4>{1, 1, rows, length});
+        c.bias.each([](float& x, const auto& at) { x = at[3] == 0 ? -kInf<float> : 0; });
+        c.bias(0, 0, rows - 1, length - 1) = kNaN<float>;
+        run(c);
+        c.o.each([&](float& x, const auto& at) {
+          EXPECT_EQ(std::isnan(x), at[1] == rows - 1) << length << " keys, " << rows << " rows" << index_text<4>(at);
+        });
+        c.dq.each([&](float& x, const auto& at) { EXPECT_EQ(std::isnan(x), at[1] == rows - 1) << index_text<4>(at); });
+        const auto weights = c.weights();
+        attention_rows(c.rows(weights));
+        EXPECT_TRUE(std::isnan(weights(0, 0, rows - 1, length - 1))) << length << " keys, " << rows << " rows";
+      }
+    }
+  });
+}
+
 // ---- positions
 
 int64_t keys_seen(const Case<float>& c, int64_t row) {

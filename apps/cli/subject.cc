@@ -58,14 +58,7 @@ ModelConfig load_config(const std::string& path) {
 }
 
 std::vector<int32_t> encode(const Subject& subject, const std::string& text) {
-  std::vector<int32_t> tokens;
-  const std::optional<int32_t> start = subject.tokenizer->start_token();
-  if (start) tokens.push_back(*start);
-  for (int32_t token : subject.tokenizer->encode(text)) {
-    // never a start token twice
-    if (!(start && tokens.size() == 1 && token == *start)) tokens.push_back(token);
-  }
-  return tokens;
+  return subject.tokenizer->encode(text, {.framed = true}).ids;
 }
 
 Batch text_windows(const Subject& subject, const std::string& file, int64_t count) {

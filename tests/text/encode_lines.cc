@@ -32,7 +32,7 @@ bool read_text(std::string& text) {
 void write_all(const void* data, std::size_t size, std::size_t count) {
   const auto length = static_cast<uint32_t>(count);
   std::fwrite(&length, 4, 1, stdout);
-  std::fwrite(data, size, count, stdout);
+  if (count > 0) std::fwrite(data, size, count, stdout);
 }
 
 }  // namespace

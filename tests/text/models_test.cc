@@ -98,6 +98,23 @@ TEST(Bpe, GivesTheSameWithAndWithoutMemoryOfWords) {
   }
 }
 
+TEST(Bpe, KeepsWordsApartThatShareAPlaceInMemory) {
+  std::mt19937 random(4);
+  const Vocabulary vocabulary(random_tokens(random, "ab", 12), "v");
+  std::vector<float> scores;
+  for (int32_t id = 0; id < vocabulary.size(); ++id) scores.push_back(static_cast<float>(-id));
+  const Bpe bpe(vocabulary, merge_rules_from_scores(vocabulary, scores, std::vector<bool>(12, true)), {});
+  const auto encoder = bpe.encoder();
+  for (int i = 0; i < 30000; ++i) {
+    const std::string word = random_word(random, "ab", 25);
+    PieceTokens tokens;
+    encoder->encode(word, tokens);
+    std::vector<int32_t> ids;
+    for (const PieceToken& token : tokens.tokens) ids.push_back(token.id);
+    ASSERT_EQ(ids, ids_of(bpe, word)) << word << ", word " << i;
+  }
+}
+
 TEST(Bpe, FallsBackToBytesThenToTheUnknownToken) {
   std::vector<std::string> tokens{"?", "a"};
   const Vocabulary few(tokens, "v");
@@ -158,6 +175,16 @@ TEST(Unigram, FindsTheBestOfAllWays) {
           << word;  // sums in another order
     }
   }
+}
+
+TEST(Unigram, TakesAnUnknownCharacterForTenLessThanTheLeastLikelyToken) {
+  const auto cut = [](double score) {
+    const Vocabulary vocabulary({"ab", "c", "bc", "?"}, "v");
+    const UnigramOptions options{.scores = {score, score, -1, -1}, .usable = {true, true, true, false}, .unknown = 3};
+    return ids_of(Unigram(vocabulary, options), "abc");
+  };
+  EXPECT_EQ(cut(-10), (std::vector<int32_t>{0, 1}));  // ab c: -20; ? bc: -10 - 10 - 1
+  EXPECT_EQ(cut(-12), (std::vector<int32_t>{3, 2}));  // ab c: -24; ? bc: -12 - 10 - 1
 }
 
 TEST(Unigram, GivesOneUnknownTokenOrBytesForNeighbours) {

@@ -29,6 +29,10 @@ TEST(Normalize, GivesTheFourForms) {
 TEST(Normalize, OrdersMarksAndComposesOverCompatibleCharacters) {
   // below before above, whatever the order they came in
   EXPECT_EQ(normalized({UnicodeForm{NormalForm::kNfc}}, "a\xCC\x81\xCC\xA3"), "\xE1\xBA\xA1\xCC\x81");
+  // marks of one class keep their order, however many
+  std::string many = "a";
+  for (int i = 0; i < 40; ++i) many += i % 3 == 0 ? "\xCC\x81" : "\xCC\x80";
+  EXPECT_EQ(normalized({UnicodeForm{NormalForm::kNfd}}, many), many);
   // halfwidth ka and voiced sign make one ga
   EXPECT_EQ(normalized({UnicodeForm{NormalForm::kNfkc}}, "\xEF\xBD\xB6\xEF\xBE\x9E"), "\xE3\x82\xAC");
   // Hangul letters become a syllable
@@ -64,6 +68,10 @@ TEST(Normalize, CleansAndSetsApartAsBert) {
                                           "c",
                                           14)),
             "ab   \xE4\xBD\xA0 c");
+}
+
+TEST(Normalize, LeavesOutTheReplacementCharacterWhereItCleans) {
+  EXPECT_EQ(normalized({ReplaceBroken{}, CleanText{}}, "a\xFF\xEF\xBF\xBD z"), "a z");
 }
 
 TEST(Normalize, StripsAndPrepends) {

@@ -64,6 +64,7 @@ class Generate : public Command {
     options.integer("--tokens", generate_.tokens, {1, 1 << 24}, "how many to add");
     options.number("--temperature", generate_.sample.temperature, {0, 100}, "0: always the most likely token");
     options.integer("--top-k", generate_.sample.top_k, {0, 1 << 24}, "draw among the k most likely", "all");
+    options.number("--top-p", generate_.sample.top_p, {1e-6, 1}, "and of these the most likely ones that reach p");
     options.seed("--seed", generate_.seed, "of the draws");
     options.group("machine");
     add_compute_options(options, threads_);

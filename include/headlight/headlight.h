@@ -32,6 +32,7 @@
 #include "headlight/kernels/rotary.h"
 #include "headlight/kernels/softmax.h"
 #include "headlight/model/batch.h"
+#include "headlight/model/cache.h"
 #include "headlight/model/config.h"
 #include "headlight/model/count.h"
 #include "headlight/model/generate.h"

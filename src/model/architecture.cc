@@ -49,7 +49,7 @@ class Builder {
                                                  .decays = true});
     }
     const auto table = [&](const std::string& name, int64_t width) {
-      return a_.sites.add({.name = name, .shape = {kTimeSize, width}, .is_site = false});
+      return a_.sites.add({.name = name, .shape = {kPositionsSize, width}, .is_site = false});
     };
     if (config_.positions == Positions::kSinusoidal) a_.sinusoids = table("sinusoids", config_.width);
     if (config_.positions == Positions::kRotary) {

@@ -34,10 +34,17 @@ struct ResidualStep {
   int out = -1;       // slot of F's output alone, computed on request
 };
 
+struct CacheShape {
+  int64_t heads;        // Hkv
+  int64_t key_width;    // K
+  int64_t value_width;  // M
+};
+
 template <class T>
 struct Architecture {
   ParameterTable parameters;
   SiteTable sites;
+  std::vector<CacheShape> caches;  // what each attention keeps of a token
 
   int embedding = -1;           // W_E (V, D)
   int position_embedding = -1;  // W_pos (context, D), learned

@@ -1,5 +1,6 @@
 #include "model/attention_sublayer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "headlight/kernels/attention.h"
@@ -19,6 +20,8 @@ class Attention final : public Sublayer<T> {
       : config_(config), rotates_(config.positions == Positions::kRotary) {
     declare_parameters(prefix, architecture.parameters);
     declare_sites(prefix, architecture.sites);
+    cache_ = static_cast<int64_t>(architecture.caches.size());
+    architecture.caches.push_back({key_heads(), key_width(), value_width()});
     make_slopes();
     cosine_ = architecture.rotary_cosine;
     sine_ = architecture.rotary_sine;
@@ -35,12 +38,14 @@ class Attention final : public Sublayer<T> {
       intervene<T>(pass.batch, run, rotated_q_);
       intervene<T>(pass.batch, run, rotated_k_);
     }
-    attention_forward({.q = queries(run),
-                       .k = keys(run),
-                       .v = run.heads(v_, key_heads(), value_width()),
-                       .o = run.heads(z_, heads(), value_width()),
-                       .statistics = run.statistics(statistics_, heads()),
-                       .pattern = pattern(pass.batch)});
+    AttentionForward<T> attention{.q = queries(run),
+                                  .k = keys(run),
+                                  .v = run.heads(v_, key_heads(), value_width()),
+                                  .o = run.heads(z_, heads(), value_width()),
+                                  .statistics = run.statistics(statistics_, heads()),
+                                  .pattern = pattern(pass.batch)};
+    if (pass.cache != nullptr) read_cache(*pass.cache, attention);
+    attention_forward(attention);
     intervene<T>(pass.batch, run, z_);
     if (run.is_wanted(result_)) write_each_head(pass);
     linear_forward<T>(pass, w_o_, b_o_, run.rows(z_, heads() * value_width()), residual, out);
@@ -168,6 +173,27 @@ class Attention final : public Sublayer<T> {
     return pattern;
   }
 
+  // The keys and values of the batch go to the end of the cache, and those of the cache into the attention.
+  void read_cache(BasicCache<T>& cache, AttentionForward<T>& attention) const {
+    const int64_t past = cache.length(), length = past + attention.k.size(1);
+    const View<T, 4> k = cache.keys(cache_).slice(1, 0, length), v = cache.values(cache_).slice(1, 0, length);
+    copy_rows(attention.k[0], k[0].slice(0, past, length));
+    copy_rows(attention.v[0], v[0].slice(0, past, length));
+    attention.k = k;
+    attention.v = v;
+    attention.pattern.pos0 = past;
+    attention.pattern.k_len = attention.pattern.k_begin = {};
+  }
+  // (T, Hkv, width)
+  static void copy_rows(View<const T, 3> from, View<T, 3> to) {
+    for (int64_t i = 0; i < from.size(0); ++i) {
+      for (int64_t h = 0; h < from.size(1); ++h) {
+        const View<const T, 1> row = from[i][h];
+        std::copy(row.data, row.data + row.count(), to[i][h].data);
+      }
+    }
+  }
+
   void project(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, int slot, int64_t width) const {
     linear_forward<T>(pass, weight, bias, in, {}, pass.run.rows(slot, width));
     intervene<T>(pass.batch, pass.run, slot);
@@ -181,7 +207,7 @@ class Attention final : public Sublayer<T> {
 
   void turn(const Pass<T>& pass, View<const T, 4> x, View<T, 4> y, bool inverse) const {
     rotary<T>({.x = x,
-               .positions = pass.batch.positions.template view<2>({pass.batch.size, pass.batch.time}),
+               .positions = pass.positions(),
                .cosine = pass.run.table(cosine_, config_.rotary_width / 2),
                .sine = pass.run.table(sine_, config_.rotary_width / 2),
                .y = y,
@@ -205,6 +231,7 @@ class Attention final : public Sublayer<T> {
   ModelConfig config_;
   bool rotates_;
   Buffer<T> slopes_;                                                           // (H)
+  int64_t cache_;                                                              // its place in the caches
   int cosine_, sine_;                                                          // slots of the rotary tables
   int w_q_, b_q_, w_k_, b_k_, w_v_, b_v_, w_o_, b_o_;                          // parameters
   int q_, k_, v_, rotated_q_ = -1, rotated_k_ = -1, statistics_, z_, result_;  // slots

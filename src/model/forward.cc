@@ -25,7 +25,7 @@ struct Forward {
 
   View<T, 2> rows(int slot) const { return run.rows(slot, width); }
   View<const int32_t, 1> tokens() const { return pass.batch.tokens.template view<1>({pass.rows()}); }
-  View<const int32_t, 1> positions() const { return pass.batch.positions.template view<1>({pass.rows()}); }
+  View<const int32_t, 1> positions() const { return {pass.positions().data, {pass.rows()}}; }
 
   // x = W_E[token] + position
   void embed() const {
@@ -156,7 +156,7 @@ struct Backward {
 };
 
 template <class T>
-void check_batch(const BasicModel<T>& model, const Batch& batch, const typename BasicRun<T>::State& run) {
+void check_batch(const BasicModel<T>& model, const Batch& batch, const typename BasicRun<T>::State& run, int64_t past) {
   if (run.architecture.get() != &model.architecture() && !(run.config == model.config())) {
     throw LogicError("forward", "the run was planned for another model");
   }
@@ -164,15 +164,33 @@ void check_batch(const BasicModel<T>& model, const Batch& batch, const typename 
     throw LogicError("forward", "batch of " + std::to_string(batch.size) + " x " + std::to_string(batch.time) +
                                     "; the run was planned for " + std::to_string(run.capacity) + " rows");
   }
-  if (batch.time > run.table_length) {
-    throw LogicError("forward", "sequences of " + std::to_string(batch.time) + " tokens; the run was planned for " +
-                                    std::to_string(run.table_length));
+  if (past + batch.time > run.table_length) {
+    throw LogicError("forward", "sequences of " + std::to_string(past + batch.time) +
+                                    " tokens; the run was planned for " + std::to_string(run.table_length));
   }
   for (int64_t i = 0; i < batch.tokens.count(); ++i) {
     if (batch.tokens[i] < 0 || batch.tokens[i] >= model.config().vocabulary) {
       throw Error(ErrorKind::kBadData, "token " + std::to_string(i), "id " + std::to_string(batch.tokens[i]),
                   "expected 0 to " + std::to_string(model.config().vocabulary - 1));
     }
+  }
+}
+
+template <class T>
+void check_cache(const BasicModel<T>& model, const Batch& batch, const typename BasicRun<T>::State& run,
+                 const ForwardOptions<T>& options) {
+  const BasicCache<T>& cache = *options.cache;
+  if (!cache.fits(model)) throw LogicError("forward", "the cache was made for another model");
+  if (batch.size != 1 || options.prefix != nullptr || run.options.gradients) {
+    throw LogicError("forward", "a cache goes with one sequence, from block 0, without gradients");
+  }
+  if (cache.length() + batch.time > cache.capacity()) {
+    throw LogicError("forward", std::to_string(cache.length()) + " tokens in the cache and " +
+                                    std::to_string(batch.time) + " more; it holds " + std::to_string(cache.capacity()));
+  }
+  for (int64_t block = 0; block < model.config().blocks; ++block) {
+    const std::string pattern = "blocks." + std::to_string(block) + ".attn.hook_pattern";
+    if (run.is_wanted(model.sites().find(pattern))) throw LogicError("forward", pattern + " is not kept with a cache");
   }
 }
 
@@ -193,14 +211,19 @@ void copy_prefix(const Forward<T>& f, int64_t first, const BasicRun<T>& prefix) 
 
 template <class T>
 void forward(const BasicModel<T>& model, const Batch& batch, BasicRun<T>& run, const ForwardOptions<T>& options) {
-  check_batch(model, batch, run.state());
+  const int64_t past = options.cache == nullptr ? 0 : options.cache->length();
+  check_batch(model, batch, run.state(), past);
+  if (options.cache != nullptr) check_cache(model, batch, run.state(), options);
   if (options.first_block < 0 || options.first_block > model.config().blocks ||
       (options.first_block > 0) != (options.prefix != nullptr)) {
     throw LogicError("forward", "first_block " + std::to_string(options.first_block) + " needs a prefix run, 0 none");
   }
   run.state().size = batch.size;
   run.state().time = batch.time;
-  const Pass<T> pass{model, batch, run.state()};
+  for (int64_t i = 0; i < batch.positions.count(); ++i) {
+    run.state().positions[i] = batch.positions[i] + static_cast<int32_t>(past);
+  }
+  const Pass<T> pass{model, batch, run.state(), nullptr, options.cache};
   const Forward<T> f{pass};
   if (options.prefix == nullptr) {
     f.embed();
@@ -212,6 +235,7 @@ void forward(const BasicModel<T>& model, const Batch& batch, BasicRun<T>& run, c
   }
   f.unembed();
   run.state().has_run = true;
+  if (options.cache != nullptr) options.cache->add(batch.time);
 }
 
 template <class T>

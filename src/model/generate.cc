@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "headlight/base/error.h"
+#include "headlight/model/cache.h"
 #include "headlight/model/run.h"
 
 namespace headlight {
@@ -25,10 +27,55 @@ std::vector<int32_t> most_likely(const View<const float, 1>& logits, int64_t k) 
 void check(const View<const float, 1>& logits, const SampleOptions& options) {
   if (logits.size(0) < 1) throw LogicError("sample", "there are no logits");
   if (!(options.temperature >= 0) || options.top_k < 0) throw LogicError("sample", "an option is negative");
+  if (!(options.top_p > 0 && options.top_p <= 1)) throw LogicError("sample", "top_p is not above 0 and up to 1");
   for (int64_t i = 0; i < logits.size(0); ++i) {
     if (std::isnan(logits(i))) throw LogicError("sample", "logit " + std::to_string(i) + " is not a number");
   }
 }
+
+// Leaves of falling weights the first that together reach the share p of all.
+void keep_top_p(double p, std::vector<double>& weights) {
+  const double enough = p * std::accumulate(weights.begin(), weights.end(), 0.0);
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size() && p < 1; ++i) {
+    sum += weights[i];
+    if (sum >= enough) return weights.resize(i + 1);
+  }
+}
+
+// Runs a growing text: what is new on the cache while the text fits into the context, else the last tokens anew.
+class GrowingText {
+ public:
+  GrowingText(const Model& model, const std::vector<int32_t>& prompt, int64_t more)
+      : model_(model), context_(model.config().context), text_(prompt) {
+    const auto size = static_cast<int64_t>(prompt.size());
+    const int64_t longest = std::min(context_, size + more);
+    cache_ = std::make_unique<Cache>(model, longest);
+    RunOptions options;
+    options.positions = longest;
+    run_ = std::make_unique<Run>(model, 1, size + more > context_ ? context_ : size, options);
+  }
+
+  // of the token that comes next
+  View<const float, 1> logits() {
+    const auto size = static_cast<int64_t>(text_.size());
+    const int64_t begin = size <= context_ ? cache_->length() : size - context_;
+    const Batch batch = make_batch({std::vector<int32_t>(text_.begin() + begin, text_.end())});
+    ForwardOptions<float> options;
+    if (size <= context_) options.cache = cache_.get();
+    forward(model_, batch, *run_, options);
+    return run_->logits()[0][batch.time - 1];
+  }
+
+  void add(int32_t token) { text_.push_back(token); }
+
+ private:
+  const Model& model_;
+  int64_t context_;
+  std::vector<int32_t> text_;
+  std::unique_ptr<Cache> cache_;
+  std::unique_ptr<Run> run_;
+};
 
 }  // namespace
 
@@ -42,8 +89,9 @@ int32_t sample(View<const float, 1> logits, const SampleOptions& options, Random
   std::vector<double> weights;
   for (int32_t id : ids)
     weights.push_back(std::exp((double{logits(id)} - double{logits(ids[0])}) / options.temperature));
+  keep_top_p(options.top_p, weights);
   double left = where * std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
     left -= weights[i];
     if (left < 0) return ids[i];
   }
@@ -55,19 +103,15 @@ std::vector<int32_t> generate(const Model& model, const std::vector<int32_t>& pr
   if (!model.config().causal) {
     throw Error(ErrorKind::kUsage, "model", "is bidirectional", "only a causal model predicts what comes next");
   }
-  const auto context = static_cast<std::size_t>(model.config().context);
-  std::vector<int32_t> text = prompt;
-  Run run(model, 1, static_cast<int64_t>(std::min(context, prompt.size() + static_cast<std::size_t>(options.tokens))));
+  GrowingText text(model, prompt, options.tokens);
+  std::vector<int32_t> tokens;
   for (int64_t i = 0; i < options.tokens; ++i) {
-    const std::size_t seen = std::min(text.size(), context);
-    const Batch batch = make_batch({std::vector<int32_t>(text.end() - static_cast<std::ptrdiff_t>(seen), text.end())});
-    forward(model, batch, run);
     RandomStream random(options.seed, kSampleStream, static_cast<uint64_t>(i));
-    text.push_back(sample(run.logits()[0][batch.time - 1], options.sample, random));
-    if (options.on_token && !options.on_token(text.back())) break;
+    tokens.push_back(sample(text.logits(), options.sample, random));
+    text.add(tokens.back());
+    if (options.on_token && !options.on_token(tokens.back())) break;
   }
-  text.erase(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
-  return text;
+  return tokens;
 }
 
 }  // namespace headlight

@@ -9,10 +9,13 @@
 namespace headlight {
 namespace {
 
-int64_t slot_elements(const Slot& slot, int64_t size, int64_t time) {
+int64_t slot_elements(const Slot& slot, int64_t size, int64_t time, int64_t positions) {
   std::array<int64_t, 4> sizes{1, 1, 1, 1};
   for (std::size_t i = 0; i < slot.shape.size(); ++i) {
-    sizes[i] = slot.shape[i] == kBatchSize ? size : slot.shape[i] == kTimeSize ? time : slot.shape[i];
+    sizes[i] = slot.shape[i] == kBatchSize       ? size
+               : slot.shape[i] == kTimeSize      ? time
+               : slot.shape[i] == kPositionsSize ? positions
+                                                 : slot.shape[i];
   }
   return checked_bytes("BasicRun: " + slot.name, sizes, 1);
 }
@@ -47,7 +50,8 @@ int64_t place_slots(typename BasicRun<T>::State& run, int64_t size, int64_t time
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     if (!needs_place(slot, run.wanted[i], run.options.gradients, run.options.logits)) continue;
-    const int64_t elements = (slot_elements(slot, size, time) + kAlignment - 1) / kAlignment * kAlignment;
+    const int64_t elements =
+        (slot_elements(slot, size, time, run.table_length) + kAlignment - 1) / kAlignment * kAlignment;
     run.own[i] = slot.use != SlotUse::kWorkspace &&
                  (run.wanted[i] || slot.name == "logits" || (run.options.gradients && slot.saved));
     if (!run.own[i]) {
@@ -71,6 +75,11 @@ int64_t plan_state(typename BasicRun<T>::State& run, const ModelConfig& config,
                    const RunOptions& options) {
   if (time > config.context) {
     throw Error(ErrorKind::kUsage, "sequence", std::to_string(time) + " tokens",
+                "the model's context is " + std::to_string(config.context));
+  }
+  run.table_length = std::max(time, options.positions);
+  if (run.table_length > config.context) {
+    throw Error(ErrorKind::kUsage, "positions", std::to_string(run.table_length),
                 "the model's context is " + std::to_string(config.context));
   }
   run.config = config;
@@ -193,7 +202,7 @@ BasicRun<T>::BasicRun(const BasicModel<T>& model, int64_t size, int64_t time, co
   State& run = *state_;
   const int64_t elements = plan_state<T>(run, model.config(), model.shared_architecture(), size, time, options);
   run.memory = Buffer<T>(elements);
-  run.table_length = time;
+  run.positions = Buffer<int32_t>(run.capacity);
   fill_position_tables<T>(run.config, run);
   set_interventions(options.interventions);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headlight/model/batch.h"
+#include "headlight/model/cache.h"
 #include "headlight/model/count.h"
 #include "headlight/model/model.h"
 #include "headlight/model/run.h"
@@ -16,8 +17,11 @@ struct Pass {
   const BasicModel<T>& model;
   const Batch& batch;
   typename BasicRun<T>::State& run;
-  T* gradients = nullptr;  // packed like the weights; backward only
+  T* gradients = nullptr;          // packed like the weights; backward only
+  BasicCache<T>* cache = nullptr;  // the tokens before the batch; forward only
   int64_t rows() const { return batch.size * batch.time; }
+  // (B, T), from the first token of the sequence, which may be in the cache
+  View<const int32_t, 2> positions() const { return run.positions.template view<2>({batch.size, batch.time}); }
 
   View<const T, 2> weight(int parameter) const { return matrix(model.parameters(), parameter, model.weights().data); }
   // absent when the parameter is (-1)

@@ -70,6 +70,29 @@ TEST(Sample, KeepsToTheTopK) {
   EXPECT_FALSE(seen[0] || seen[2] || seen[4]);
 }
 
+TEST(Sample, KeepsToTheMostLikelyThatReachTopP) {
+  // probabilities 0.5, 0.25, 0.15 and 0.1
+  const std::array<float, 4> logits{std::log(0.15F), std::log(0.5F), std::log(0.1F), std::log(0.25F)};
+  const auto seen = [&](double top_p, int64_t top_k) {
+    SampleOptions options;
+    options.top_p = top_p;
+    options.top_k = top_k;
+    std::array<bool, 4> out{};
+    for (uint64_t i = 0; i < 400; ++i) {
+      RandomStream random(5, 0, i);
+      out[static_cast<std::size_t>(sample(view(logits), options, random))] = true;
+    }
+    return out;
+  };
+  using Seen = std::array<bool, 4>;
+  EXPECT_EQ(seen(1, 0), (Seen{true, true, true, true}));
+  EXPECT_EQ(seen(0.8, 0), (Seen{true, true, false, true}));
+  EXPECT_EQ(seen(0.7, 0), (Seen{false, true, false, true}));
+  EXPECT_EQ(seen(0.3, 0), (Seen{false, true, false, false}));
+  // the share is that of what the top k left: 0.5 of 0.75
+  EXPECT_EQ(seen(0.6, 2), (Seen{false, true, false, false}));
+}
+
 TEST(Sample, RefusesWhatIsNoDistribution) {
   RandomStream random(1, 0, 0);
   const std::array<float, 2> broken{0.0F, std::numeric_limits<float>::quiet_NaN()};
@@ -79,6 +102,11 @@ TEST(Sample, RefusesWhatIsNoDistribution) {
   SampleOptions negative;
   negative.temperature = -1;
   EXPECT_THROW(sample(view(fine), negative, random), LogicError);
+  for (const double top_p : {0.0, -0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    SampleOptions options;
+    options.top_p = top_p;
+    EXPECT_THROW(sample(view(fine), options, random), LogicError) << top_p;
+  }
 }
 
 TEST(Generate, PicksWhatTheForwardPredictsAlsoBeyondTheContext) {

@@ -8,6 +8,7 @@
 
 #include "headlight/kernels/attention.h"
 #include "headlight/model/batch.h"
+#include "headlight/model/cache.h"
 #include "headlight/model/intervention.h"
 #include "headlight/model/model.h"
 
@@ -16,6 +17,7 @@ namespace headlight {
 struct RunOptions {
   bool gradients = false;  // backward() will follow
   bool logits = true;      // compute the logits (B, T, V)
+  int64_t positions = 0;   // the longest sequence together with what a cache holds of it; 0: the batch alone
   // Sites to keep, `*` for any run of characters: "blocks.*.attn.hook_z". "blocks.L.attn.hook_pattern" keeps what
   // pattern_rows() recomputes the weights from.
   std::vector<std::string> capture{};
@@ -88,6 +90,9 @@ struct ForwardOptions {
   // intervention acts before.
   int64_t first_block = 0;
   const BasicRun<T>* prefix = nullptr;
+  // The batch, of one sequence, continues the one that the cache holds, and is added to it. Gives the bits that its
+  // rows have in a forward of the whole sequence. The run must not have been planned with gradients or hook_pattern.
+  BasicCache<T>* cache = nullptr;
 };
 
 // Runs the model on the batch. Values land in the run; the model is not written.

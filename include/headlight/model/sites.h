@@ -11,8 +11,9 @@
 namespace headlight {
 
 // A size that is known only when a run is planned.
-constexpr int64_t kBatchSize = -1;  // B
-constexpr int64_t kTimeSize = -2;   // T
+constexpr int64_t kBatchSize = -1;      // B
+constexpr int64_t kTimeSize = -2;       // T
+constexpr int64_t kPositionsSize = -3;  // positions that the run's tables reach
 
 // Where a value lives during a run when nobody asks for it.
 enum class SlotUse {

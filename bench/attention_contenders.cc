@@ -1,7 +1,9 @@
 // The contenders of compare_attention.sh that are our own: the attention kernels, the same composed of matrix products
 // and softmax, the scalar loop, and the ceilings. HEADLIGHT_THREADS and HEADLIGHT_ISA count. Driven over pipes.
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <memory>
 
@@ -24,11 +26,15 @@ float scale_of(const Problem& p) { return 1 / std::sqrt(static_cast<float>(p.K))
 // rows of one head of (B, T, heads, K)
 View<float, 2> head_of(const View<float, 4>& tensor, int64_t b, int64_t h) { return tensor[b].swap(0, 1)[h]; }
 
-// The kernels of the library.
+// The kernels of the library, on keys and values (B, T, heads, K) or (B, heads, T, K) in memory.
 class Fused {
  public:
-  explicit Fused(const std::shared_ptr<Operands>& operands)
+  Fused(const std::shared_ptr<Operands>& operands, bool by_head)
       : all_(operands), statistics_(all_->p.B * all_->p.H * all_->p.Tq) {
+    for (int64_t set = 0; set < all_->p.sets; ++set) {
+      k_.push_back(by_head ? copied_by_head(all_->keys(set)) : all_->keys(set));
+      v_.push_back(by_head ? copied_by_head(all_->values(set)) : all_->values(set));
+    }
     pattern_.scale = scale_of(all_->p);
     if (all_->p.causal) pattern_.right = 0;
     pattern_.pos0 = all_->p.Tk - all_->p.Tq;
@@ -36,8 +42,8 @@ class Fused {
 
   void forward(int64_t set) {
     attention_forward({.q = all_->of_queries(all_->q),
-                       .k = all_->keys(set),
-                       .v = all_->values(set),
+                       .k = k_[static_cast<std::size_t>(set)],
+                       .v = v_[static_cast<std::size_t>(set)],
                        .o = all_->of_queries(all_->o),
                        .statistics = statistics(),
                        .pattern = pattern_});
@@ -45,8 +51,8 @@ class Fused {
 
   void backward() {
     attention_backward({.q = all_->of_queries(all_->q),
-                        .k = all_->keys(0),
-                        .v = all_->values(0),
+                        .k = k_[0],
+                        .v = v_[0],
                         .o = all_->of_queries(all_->o),
                         .statistics = statistics(),
                         .d_o = all_->of_queries(all_->d_o),
@@ -59,7 +65,20 @@ class Fused {
  private:
   View<RowStatistic<float>, 3> statistics() { return statistics_.view<3>({all_->p.B, all_->p.H, all_->p.Tq}); }
 
+  View<float, 4> copied_by_head(const View<float, 4>& from) {
+    const auto& n = from.sizes;
+    const View<float, 4> to = copies_.emplace_back(from.count()).view<4>({n[0], n[2], n[1], n[3]}).swap(1, 2);
+    for (int64_t b = 0; b < n[0]; ++b) {
+      for (int64_t i = 0; i < n[1]; ++i) {
+        for (int64_t h = 0; h < n[2]; ++h) std::copy_n(&from(b, i, h, 0), n[3], &to(b, i, h, 0));
+      }
+    }
+    return to;
+  }
+
   std::shared_ptr<Operands> all_;
+  std::deque<Buffer<float>> copies_;
+  std::vector<View<float, 4>> k_, v_;  // of each set
   Buffer<RowStatistic<float>> statistics_;
   AttentionPattern<float> pattern_;
 };
@@ -178,7 +197,7 @@ void add_ceilings(const std::shared_ptr<Operands>& all, std::vector<Contender>& 
 
 std::vector<Contender> contenders_for(const Problem& p) {
   const auto all = std::make_shared<Operands>(p);
-  const auto fused = std::make_shared<Fused>(all);
+  const auto fused = std::make_shared<Fused>(all, false);
   const auto composed = std::make_shared<Composed>(all);
   std::vector<Contender> list;
   const auto add = [&](const std::string& name, const std::string& variant, std::function<void(int64_t)> run) {
@@ -194,6 +213,10 @@ std::vector<Contender> contenders_for(const Problem& p) {
     if (goes_forward) fused->forward(set);
     if (goes_back) fused->backward();
   });
+  if (p.kind == Kind::kDecode) {
+    const auto by_head = std::make_shared<Fused>(all, true);
+    add("headlight by head", "keys and values (B,H,T,K)", [=](int64_t set) { by_head->forward(set); });
+  }
   add("composed", "our products and softmax", [=](int64_t set) {
     if (goes_forward) composed->forward(set);
     if (goes_back) composed->backward();

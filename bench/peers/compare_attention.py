@@ -30,6 +30,9 @@ HERE = pathlib.Path(__file__).parent
 TOLERANCE = {"forward": 2e-5, "decode": 2e-5, "backward": 1e-4, "training": 1e-4}
 
 
+OURS = ("headlight", "headlight by head", "composed")
+
+
 @dataclasses.dataclass
 class Case:
     B: int
@@ -293,7 +296,7 @@ def show(case: Case, rows: list[dict]) -> None:
             f"{row['name']:34} {1e3 * row['seconds']:9.3f} {1e-9 * row['rate']:8.1f} {share} {ratio} {error} "
             f"{row['waited']:6.1%}  {row['variant']}"
         )
-    peers = [row for row in rows if row["times_ours"] is not None and row["name"] not in ("headlight", "composed")]
+    peers = [row for row in rows if row["times_ours"] is not None and row["name"] not in OURS]
     show_best("best peer", peers)
     if case.kind in ("backward", "training"):
         show_best("best that stores no (T, T) weights", [row for row in peers if "composed" not in row["name"]])
@@ -351,6 +354,7 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path)
     a = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that nothing is left behind
     cases = [case for case in all_cases() if a.filter in str(case)]
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     try:

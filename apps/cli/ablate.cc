@@ -45,7 +45,7 @@ class Ablate : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    options.argument("MODEL", model_, kModelMeaning);
     options.group("ablation");
     options.text("--heads", "B.H,B.H", heads_, "block and head, counted from 0");
     options.choice(

@@ -138,7 +138,7 @@ class Attend : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    options.argument("MODEL", model_, kModelMeaning);
     options.group("what to show");
     options.text("--text", "TEXT", text_, "what the model reads [random tokens and their repetition]");
     options.text("--head", "B.H", head_, "one head, counted from 0 [all]");

@@ -95,7 +95,7 @@ class Count : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, a .safetensors file, or a config.json", false);
+    options.argument("MODEL", model_, std::string(kModelMeaning) + ", or a config.json", false);
     options.group("sizes");
     options.optional_integer("--time", time_, {1, int64_t{1} << 30}, "tokens of a sequence, T [the context]");
     options.integer("--batch", batch_, {1, 1 << 20}, "sequences side by side, B, for the memory");

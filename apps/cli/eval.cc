@@ -39,7 +39,7 @@ class Eval : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    options.argument("MODEL", model_, kModelMeaning);
     add_data_options(options, data_);
     options.group("machine");
     add_compute_options(options, threads_);

@@ -58,7 +58,7 @@ class Generate : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    options.argument("MODEL", model_, kModelMeaning);
     options.group("text");
     options.text("--prompt", "TEXT", prompt_, "what comes before [the start token, or a newline for bytes]");
     options.integer("--tokens", generate_.tokens, {1, 1 << 24}, "how many to add");

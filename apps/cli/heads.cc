@@ -147,7 +147,7 @@ class Heads : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    options.argument("MODEL", model_, kModelMeaning);
     add_analysis_options(options, choice_);
     options.group("machine");
     add_compute_options(options, threads_);

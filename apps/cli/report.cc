@@ -46,7 +46,7 @@ class ReportCommand : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, "a run's folder, or a .safetensors file");
+    options.argument("MODEL", model_, kModelMeaning);
     options.group("page");
     options.text("--out", "FILE.html", out_, "the page");
     options.text("--text", "TEXT", text_,

@@ -7,6 +7,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "headlight/text/corpus.h"
+#include "headlight/text/tokenizer_metadata.h"
 #include "headlight/train/batches.h"
 
 namespace headlight::cli {
@@ -15,11 +16,15 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& path) {
-  std::error_code problem;
-  if (!fs::exists(path, problem)) {
-    throw Error(ErrorKind::kMissingInput, path.string(), problem ? problem.message() : "no such file or folder");
-  }
   return fs::is_directory(path) ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+// llama2.c keeps its tokens in a file beside the model's; all others in tokenizer.json.
+std::shared_ptr<const Tokenizer> tokenizer_of(const fs::path& path, int64_t vocabulary) {
+  if (path.extension() != ".bin") return load_tokenizer(folder_of(path));
+  const fs::path file = folder_of(path) / "tokenizer.bin";
+  const MappedFile tokens(file);
+  return llama2c_tokenizer(tokens.bytes(), vocabulary, file.string());
 }
 
 void demand_same_vocabulary(const Subject& subject) {
@@ -44,17 +49,12 @@ std::optional<TrainerOptions> training_of(const fs::path& folder) {
 }  // namespace
 
 Subject load_subject(const std::string& path) {
-  Subject subject{path, folder_of(path), load_model(path), nullptr, std::nullopt};
-  subject.tokenizer = load_tokenizer(subject.folder);
+  Model model = load_model(path);
+  Subject subject{path, folder_of(path), std::move(model), nullptr, std::nullopt};
+  subject.tokenizer = tokenizer_of(path, subject.model.config().vocabulary);
   demand_same_vocabulary(subject);
   subject.training = training_of(subject.folder);
   return subject;
-}
-
-ModelConfig load_config(const std::string& path) {
-  const bool is_config = fs::path(path).extension() == ".json";
-  const fs::path file = is_config ? fs::path(path) : folder_of(path) / "config.json";
-  return model_config_from_json(read_file(file), file.string());
 }
 
 std::vector<int32_t> encode(const Subject& subject, const std::string& text) {

@@ -1,5 +1,6 @@
 #pragma once
-// MODEL on the command line: a run's folder, its .safetensors file, or (where only sizes matter) its config.json.
+// MODEL on the command line: a run's folder, its .safetensors file, llama2.c's .bin file with tokenizer.bin beside
+// it, or (where only sizes matter) a config.json.
 
 #include <filesystem>
 #include <memory>
@@ -13,6 +14,9 @@
 
 namespace headlight::cli {
 
+// of the argument MODEL, in --help
+inline constexpr const char* kModelMeaning = "a run's folder, a .safetensors file, or a llama2.c .bin";
+
 struct Subject {
   std::string name;              // as the person wrote it
   std::filesystem::path folder;  // holds config.json, tokenizer.json and, of a run, its log
@@ -23,8 +27,6 @@ struct Subject {
 
 // Errors: missing input, bad data.
 Subject load_subject(const std::string& path);
-// The configuration alone; also from a config.json.
-ModelConfig load_config(const std::string& path);
 
 // Tokens of a text that a person gave, the model's start token first where it has one. Throws Error (usage) when no
 // tokens spell it.

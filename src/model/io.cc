@@ -1,4 +1,4 @@
-// Models on disk: a folder with config.json and model.safetensors.
+// Models on disk: a folder with config.json and model.safetensors, or what other programs wrote.
 
 #include <map>
 
@@ -6,6 +6,7 @@
 #include "headlight/base/file.h"
 #include "headlight/formats/safetensors.h"
 #include "headlight/model/model.h"
+#include "model/llama2c.h"
 
 namespace headlight {
 namespace {
@@ -15,15 +16,21 @@ struct ModelFiles {
   std::filesystem::path weights;
 };
 
+bool is_llama2c(const std::filesystem::path& path) { return path.extension() == ".bin"; }
+
+constexpr const char* kModels =
+    "expected a model: a folder with config.json and model.safetensors, its .safetensors file, or llama2.c's .bin";
+
+void demand_there(const std::filesystem::path& path) {
+  std::error_code problem;
+  if (std::filesystem::exists(path, problem)) return;
+  throw Error(ErrorKind::kMissingInput, path.string(), problem ? problem.message() : "no such file or folder", kModels);
+}
+
 ModelFiles files_of(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) return {path / "config.json", path / "model.safetensors"};
-  if (!std::filesystem::exists(path)) {
-    throw Error(ErrorKind::kMissingInput, path.string(), "there is no such file or folder",
-                "expected a model: a folder with config.json and model.safetensors, or its .safetensors file");
-  }
   if (path.extension() != ".safetensors") {
-    throw Error(ErrorKind::kBadData, path.string(), "is neither a folder nor a .safetensors file",
-                "expected a folder with config.json and model.safetensors, or its .safetensors file");
+    throw Error(ErrorKind::kBadData, path.string(), "is no model", kModels);
   }
   return {path.parent_path() / "config.json", path};
 }
@@ -38,7 +45,16 @@ void refuse_unknown_tensors(const Safetensors& file, const ParameterTable& table
 
 }  // namespace
 
+ModelConfig load_config(const std::filesystem::path& path) {
+  demand_there(path);
+  if (is_llama2c(path)) return llama2c_config(path);
+  const std::filesystem::path file = path.extension() == ".json" ? path : files_of(path).config;
+  return model_config_from_json(read_file(file), file.string());
+}
+
 Model load_model(const std::filesystem::path& path) {
+  demand_there(path);
+  if (is_llama2c(path)) return load_llama2c(path);
   const ModelFiles files = files_of(path);
   const ModelConfig config = model_config_from_json(read_file(files.config), files.config.string());
   const Safetensors file(files.weights);

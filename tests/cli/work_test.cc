@@ -48,6 +48,16 @@ TEST(Labs, WorkedAndScaleGiveTheTextbooksFigures) {
   }
 }
 
+TEST(Generate, TellsTheStoryThatLlama2cTells) {
+  // 200 greedy tokens of llama2.c's run.c, which ends its text with a newline
+  const std::string folder = HEADLIGHT_SOURCE_DIR "/tests/fixtures/tinystories_260k/";
+  const std::string expected = content(folder + "greedy_200.txt");
+  ASSERT_GT(expected.size(), 400U);
+  const Outcome outcome = run({"generate", folder + "checkpoint_v1.bin", "--tokens", "200", "--temperature", "0"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out + "\n", expected);
+}
+
 TEST(Train, WritesARunAndSaysWhatToDoWithIt) {
   const Folder folder;
   const Outcome outcome = run({"train", "--task", "repeats", "--context", "33", "--steps", "4", "--width", "16",

@@ -66,9 +66,11 @@ void initialise(BasicModel<T>& model, uint64_t seed);
 // The same weights in another type.
 BasicModel<double> to_double(const Model& model);
 
-// A folder with config.json and model.safetensors, or the .safetensors file in such a folder.
+// A folder with config.json and model.safetensors, the .safetensors file in such a folder, or a llama2.c file (.bin).
 // Errors: missing input, bad data (names the tensor or key, what was found and expected).
 Model load_model(const std::filesystem::path& path);
+// Its configuration alone; also from a config.json.
+ModelConfig load_config(const std::filesystem::path& path);
 // Writes both files, each whole or not at all. Makes the folder. Errors: cannot create, cannot write.
 void save_model(const Model& model, const std::filesystem::path& folder);
 

@@ -41,13 +41,21 @@ double noise(const Effect& effect, int64_t sequences, const ReadingOptions& opti
   return twice_error > options.effect ? twice_error : options.effect;
 }
 
+// "1.0, 1.1, 1.2 and 14 more"
+std::string first_few(const std::vector<HeadId>& heads) {
+  constexpr std::size_t kFew = 3;
+  if (heads.size() <= kFew + 1) return to_string(heads);
+  const std::vector<HeadId> few(heads.begin(), heads.begin() + kFew);
+  return fmt::format("{} and {} more", to_string(few), heads.size() - kFew);
+}
+
 // What the ablation says against the name; nothing when they agree.
 std::string objection(const Name& name, const std::vector<HeadId>& alike, const Effect& effect, int64_t sequences,
                       const ReadingOptions& options) {
   const double least = noise(effect, sequences, options);
   if (promises_effect(name) && std::abs(effect.change) < least) {
     if (alike.empty()) return "alone its removal changes nothing";
-    return "alone it is covered by " + to_string(alike);
+    return "alone it is covered by " + first_few(alike);
   }
   if (promises_effect(name) && effect.change < 0) {
     return fmt::format("yet its removal lowers the loss by {:.2f} nats", -effect.change);

@@ -99,6 +99,16 @@ TEST(ReadHeads, TakesAChangeWithinTwoStandardErrorsForNone) {
   EXPECT_TRUE(read_heads(scores, nullptr, &unclear)[0].disagrees);
 }
 
+TEST(ReadHeads, NamesAFewOfManyThatCover) {
+  const auto reading_of_first = [](std::size_t heads) {
+    const SweepResult alone = effects_of(std::vector<double>(heads, 0.0));
+    return read_heads(scores_of(std::vector<std::vector<double>>(heads, {0, 0, 0.9, 0, 0})), nullptr, &alone)[0]
+        .reads_as;
+  };
+  EXPECT_EQ(reading_of_first(5), "induction; alone it is covered by 0.1, 0.2, 0.3, 0.4");
+  EXPECT_EQ(reading_of_first(6), "induction; alone it is covered by 0.1, 0.2, 0.3 and 2 more");
+}
+
 TEST(ReadHeads, RefusesPartsThatDoNotFit) {
   const HeadScores scores = scores_of({{0, 0, 0.9, 0, 0}});
   const SweepResult two = effects_of({0, 0});

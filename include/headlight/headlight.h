@@ -19,6 +19,7 @@
 #include "headlight/explain/reading.h"
 #include "headlight/explain/repeats.h"
 #include "headlight/explain/report.h"
+#include "headlight/formats/gguf.h"
 #include "headlight/formats/llama2c.h"
 #include "headlight/formats/safetensors.h"
 #include "headlight/kernels/activation.h"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/json_reader.h"
+#include "formats/shape.h"
 #include "headlight/base/error.h"
 #include "headlight/tensor/half.h"
 
@@ -35,23 +36,6 @@ constexpr OtherType kOtherTypes[] = {
     {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"C64", 64},
 };
 
-[[noreturn]] void bad(const std::string& where, const std::string& found, const std::string& expected = "") {
-  throw Error(ErrorKind::kBadData, where, found, expected);
-}
-
-std::string shape_of(std::span<const int64_t> shape) { return fmt::format("({})", fmt::join(shape, ",")); }
-
-// The product of a shape's sizes. A size of 0 does not excuse the others: strides are their products too.
-std::optional<int64_t> element_count(std::span<const int64_t> shape) {
-  int64_t product = 1;
-  bool empty = false;
-  for (int64_t size : shape) {
-    empty = empty || size == 0;
-    if (size != 0 && __builtin_mul_overflow(product, size, &product)) return std::nullopt;
-  }
-  return empty ? 0 : product;
-}
-
 // The bits of one element; sets the tensor's dtype when it is one that can be read.
 int64_t element_bits(const std::string& where, StoredTensor& tensor) {
   for (const DTypeInfo& info : kDTypes) {
@@ -62,7 +46,7 @@ int64_t element_bits(const std::string& where, StoredTensor& tensor) {
   for (const OtherType& other : kOtherTypes) {
     if (other.name == tensor.type) return other.bits;
   }
-  bad(where, "type " + in_quotes(tensor.type) + " is unknown", "expected a type of the format, such as \"F32\"");
+  bad_file(where, "type " + in_quotes(tensor.type) + " is unknown", "expected a type of the format, such as \"F32\"");
 }
 
 int64_t expected_bytes(const std::string& where, StoredTensor& tensor) {
@@ -70,9 +54,9 @@ int64_t expected_bytes(const std::string& where, StoredTensor& tensor) {
   const std::optional<int64_t> count = element_count(tensor.shape);
   int64_t total = 0;
   if (!count || __builtin_mul_overflow(*count, bits, &total)) {
-    bad(where, "shape " + shape_of(tensor.shape) + " of " + tensor.type + " overflows 63 bits");
+    bad_file(where, "shape " + shape_text(tensor.shape) + " of " + tensor.type + " overflows 63 bits");
   }
-  if (total % 8 != 0) bad(where, fmt::format("{} elements of {} are not whole bytes", *count, tensor.type));
+  if (total % 8 != 0) bad_file(where, fmt::format("{} elements of {} are not whole bytes", *count, tensor.type));
   tensor.count = *count;
   return total / 8;
 }
@@ -89,19 +73,19 @@ StoredTensor parse_tensor(const std::string& name, const json& entry, std::span<
   const std::vector<int64_t> offsets = read.wholes("data_offsets", 0);
   read.finish();
 
-  if (offsets.size() != 2) bad(where, fmt::format("data_offsets has {} numbers", offsets.size()), "expected 2");
+  if (offsets.size() != 2) bad_file(where, fmt::format("data_offsets has {} numbers", offsets.size()), "expected 2");
   const int64_t begin = offsets[0];
   const int64_t end = offsets[1];
   if (begin > end)
-    bad(where, fmt::format("data_offsets begin at {} and end at {}", begin, end), "expected begin <= end");
+    bad_file(where, fmt::format("data_offsets begin at {} and end at {}", begin, end), "expected begin <= end");
   if (static_cast<uint64_t>(end) > data.size()) {
-    bad(where, fmt::format("data ends at byte {} of the data", end),
-        fmt::format("expected at most {}; the file is cut short", data.size()));
+    bad_file(where, fmt::format("data ends at byte {} of the data", end),
+             fmt::format("expected at most {}; the file is cut short", data.size()));
   }
   const int64_t bytes = expected_bytes(where, tensor);
   if (end - begin != bytes) {
-    bad(where, fmt::format("data_offsets {} to {} hold {} bytes", begin, end, end - begin),
-        fmt::format("expected {} for shape {} of {}", bytes, shape_of(tensor.shape), tensor.type));
+    bad_file(where, fmt::format("data_offsets {} to {} hold {} bytes", begin, end, end - begin),
+             fmt::format("expected {} for shape {} of {}", bytes, shape_text(tensor.shape), tensor.type));
   }
   tensor.bytes = data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(bytes));
   return tensor;
@@ -110,7 +94,7 @@ StoredTensor parse_tensor(const std::string& name, const json& entry, std::span<
 // The header's text, after the checks of its length.
 std::string_view header_text(std::span<const std::byte> bytes, const std::string& file) {
   if (bytes.size() < kLengthBytes) {
-    bad(file, fmt::format("{} bytes long", bytes.size()), "expected a safetensors file: at least 8 bytes");
+    bad_file(file, fmt::format("{} bytes long", bytes.size()), "expected a safetensors file: at least 8 bytes");
   }
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
@@ -118,17 +102,17 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
   const bool is_zip = std::memcmp(text, "PK\3\4", 4) == 0;
   const bool is_pickle = text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
   if (length > kMaxHeader && (is_zip || is_pickle)) {
-    bad(file, "is a PyTorch pickle, which can run code when it is loaded",
-        "expected safetensors; save the weights with safetensors.torch.save_file");
+    bad_file(file, "is a PyTorch pickle, which can run code when it is loaded",
+             "expected safetensors; save the weights with safetensors.torch.save_file");
   }
   if (length > kMaxHeader) {
-    bad(file, fmt::format("byte 0: header of {} bytes", length), fmt::format("expected at most {}", kMaxHeader));
+    bad_file(file, fmt::format("byte 0: header of {} bytes", length), fmt::format("expected at most {}", kMaxHeader));
   }
   if (length > bytes.size() - kLengthBytes) {
-    bad(file, fmt::format("byte 0: header of {} bytes in a file of {}", length, bytes.size()),
-        fmt::format("expected at most {}; the file is cut short", bytes.size() - kLengthBytes));
+    bad_file(file, fmt::format("byte 0: header of {} bytes in a file of {}", length, bytes.size()),
+             fmt::format("expected at most {}; the file is cut short", bytes.size() - kLengthBytes));
   }
-  if (length == 0 || text[kLengthBytes] != '{') bad(file, "byte 8: header does not begin with {", "expected JSON");
+  if (length == 0 || text[kLengthBytes] != '{') bad_file(file, "byte 8: header does not begin with {", "expected JSON");
   return {text + kLengthBytes, static_cast<std::size_t>(length)};
 }
 
@@ -144,14 +128,15 @@ void check_layout(const std::vector<StoredTensor>& tensors, std::span<const std:
   const std::byte* end = data.data();
   for (const StoredTensor& tensor : tensors) {
     if (tensor.bytes.data() != end) {
-      bad(file + ": tensor " + in_quotes(tensor.name),
+      bad_file(
+          file + ": tensor " + in_quotes(tensor.name),
           fmt::format("data begins at byte {} of the data", tensor.bytes.data() - data.data()),
           fmt::format("expected {}, where the tensor before it ends: no holes and no overlaps", end - data.data()));
     }
     end += tensor.bytes.size();
   }
   if (end != data.data() + data.size()) {
-    bad(file, fmt::format("{} bytes after the last tensor", data.data() + data.size() - end), "expected none");
+    bad_file(file, fmt::format("{} bytes after the last tensor", data.data() + data.size() - end), "expected none");
   }
 }
 
@@ -204,7 +189,7 @@ MappedFile open_shard(const std::filesystem::path& index, const std::string& fil
   try {
     return MappedFile(index.parent_path() / file);
   } catch (const Error& error) {
-    bad(index.string(), "names the file " + in_quotes(file) + ": " + error.found(), error.expected());
+    bad_file(index.string(), "names the file " + in_quotes(file) + ": " + error.found(), error.expected());
   }
 }
 
@@ -224,8 +209,8 @@ Safetensors::Safetensors(const std::filesystem::path& path) : name_(path.string(
         ++taken;
       }
       if (taken != names.size()) {
-        bad(name_, fmt::format("file {} holds {} of its {} tensors", in_quotes(file), taken, names.size()),
-            "expected all");
+        bad_file(name_, fmt::format("file {} holds {} of its {} tensors", in_quotes(file), taken, names.size()),
+                 "expected all");
       }
     }
   } else {
@@ -245,13 +230,7 @@ const StoredTensor* Safetensors::find(std::string_view name) const {
 }
 
 const StoredTensor& Safetensors::tensor(std::string_view name, std::span<const int64_t> shape) const {
-  const StoredTensor* found = find(name);
-  if (found == nullptr) bad(name_, "tensor " + in_quotes(name) + " is missing");
-  if (!std::equal(shape.begin(), shape.end(), found->shape.begin(), found->shape.end())) {
-    bad(found->file + ": tensor " + in_quotes(name), "found shape " + shape_of(found->shape),
-        "expected " + shape_of(shape));
-  }
-  return *found;
+  return expect_tensor(find(name), name_, in_quotes(name), shape);
 }
 
 namespace {
@@ -275,7 +254,8 @@ void read_floats(const StoredTensor& tensor, std::span<float> out) {
     throw LogicError("read_floats", fmt::format("{} elements into {}", tensor.count, out.size()));
   }
   if (!tensor.dtype || !dtype_info(*tensor.dtype).is_float) {
-    bad(tensor.file + ": tensor " + in_quotes(tensor.name), "type " + tensor.type, "expected F16, BF16, F32 or F64");
+    bad_file(tensor.file + ": tensor " + in_quotes(tensor.name), "type " + tensor.type,
+             "expected F16, BF16, F32 or F64");
   }
   switch (*tensor.dtype) {
     case DType::kF16:
@@ -303,7 +283,7 @@ void check_to_write(const std::vector<TensorToWrite>& tensors) {
     if (negative || !count || __builtin_mul_overflow(*count, dtype_info(tensor.dtype).bytes, &bytes) ||
         static_cast<uint64_t>(bytes) != tensor.bytes.size()) {
       throw LogicError("write_safetensors", fmt::format("{}: {} bytes for shape {} of {}", what, tensor.bytes.size(),
-                                                        shape_of(tensor.shape), dtype_info(tensor.dtype).name));
+                                                        shape_text(tensor.shape), dtype_info(tensor.dtype).name));
     }
   }
 }

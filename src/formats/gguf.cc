@@ -62,20 +62,19 @@ class Cursor {
     bad_file(file_, fmt::format("byte {}: {}", at, found), expected);
   }
 
-  // The next `count` elements of `size` bytes.
-  std::span<const std::byte> take_bytes(uint64_t count, uint64_t size, const std::string& what) {
-    if (count > rest() / size) {
-      fail(at_, fmt::format("{} of {} bytes each", count_text(count, what), size),
-           fmt::format("expected at most {} bytes in all; the file is cut short", rest()));
+  std::span<const std::byte> take_bytes(uint64_t size, const std::string& what) {
+    if (size > rest()) {
+      fail(at_, fmt::format("{} of {} bytes", what, size),
+           fmt::format("expected at most {}; the file is cut short", rest()));
     }
-    const auto taken = bytes_.subspan(at_, count * size);
-    at_ += taken.size();
+    const auto taken = bytes_.subspan(at_, size);
+    at_ += size;
     return taken;
   }
 
   template <class T>
   T take(const std::string& what) {
-    return load<T>(take_bytes(1, sizeof(T), what).data());
+    return load<T>(take_bytes(sizeof(T), what).data());
   }
 
   // How many things of at least `least` bytes follow.
@@ -90,20 +89,11 @@ class Cursor {
   }
 
   std::string_view take_text(const std::string& what) {
-    const uint64_t begin = at_;
     const auto length = take<uint64_t>("length of " + what);
-    if (length > rest()) {
-      fail(begin, fmt::format("{} of {} bytes", what, length),
-           fmt::format("expected at most {}; the file is cut short", rest()));
-    }
-    return text_of(take_bytes(length, 1, what));
+    return text_of(take_bytes(length, what));
   }
 
  private:
-  static std::string count_text(uint64_t count, const std::string& what) {
-    return count == 1 ? what : fmt::format("{} {}", count, what);
-  }
-
   std::span<const std::byte> bytes_;
   const std::string& file_;
   uint64_t at_ = 0;
@@ -137,9 +127,9 @@ GgufValue take_value(Cursor& cursor) {
   if (value.type == GgufType::kString) {
     for (uint64_t i = 0; i < value.count; ++i) cursor.take_text("a string of " + what);
   } else {
-    cursor.take_bytes(value.count, value_type(value.type).bytes, "value of " + what);
+    cursor.take_bytes(value.count * value_type(value.type).bytes, "value of " + what);
   }
-  value.bytes = start.take_bytes(cursor.at() - begin, 1, what);
+  value.bytes = start.take_bytes(cursor.at() - begin, what);
   if (value.type == GgufType::kBool) {
     const auto wrong =
         std::find_if(value.bytes.begin(), value.bytes.end(), [](std::byte b) { return b > std::byte{1}; });
@@ -232,7 +222,7 @@ const std::string& key_of(const GgufValue& value) { return value.key; }
 const std::string& name_of(const GgufTensor& tensor) { return tensor.name; }
 
 uint32_t take_version(Cursor& cursor) {
-  const std::string_view magic = text_of(cursor.take_bytes(4, 1, "first bytes"));
+  const std::string_view magic = text_of(cursor.take_bytes(4, "a first word"));
   if (magic != "GGUF") cursor.fail(0, "found " + in_quotes(magic), "expected a GGUF file, which begins with \"GGUF\"");
   const auto version = cursor.take<uint32_t>("version");
   if (version == 0x02000000 || version == 0x03000000) {

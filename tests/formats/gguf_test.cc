@@ -144,7 +144,7 @@ TEST(GgufFile, RefusesWhatDoesNotBeginLikeOne) {
   expect_bad({"m.gguf", "byte 0", "cut short"}, "");
   expect_bad({"byte 0", "cut short"}, "GGU");
   expect_bad({"byte 0", "found \"GGML\"", "GGUF"}, "GGML" + std::string(20, '\0'));
-  expect_bad({"byte 4", "cut short"}, "GGUF\x03");
+  expect_bad({"byte 4: version of 4 bytes; expected at most 1; the file is cut short"}, "GGUF\x03");
   for (const uint32_t version : {0u, 1u, 4u, 0xffffffffu}) {
     expect_bad({"byte 4", "version " + std::to_string(version), "2 or 3"}, gguf_header(0, 0, version));
   }
@@ -162,7 +162,7 @@ TEST(GgufFile, RefusesCountsBeyondTheFile) {
 TEST(GgufFile, RefusesStringsAndArraysLongerThanTheFile) {
   for (const uint64_t length : {uint64_t{100}, kHuge, ~uint64_t{0}, ~uint64_t{7}}) {
     const std::string number = std::to_string(length);
-    expect_bad({"byte 24", "a key of " + number + " bytes"}, gguf_header(0, 1) + raw(length) + std::string(20, 'x'));
+    expect_bad({"byte 32", "a key of " + number + " bytes"}, gguf_header(0, 1) + raw(length) + std::string(20, 'x'));
     expect_bad({"a string of key \"k\" of " + number + " bytes", "cut short"},
                gguf_file({gguf_value("k", 8, raw(length) + "x")}));
     expect_bad({number + " elements of key \"k\""}, gguf_file({gguf_array("k", 0, length, "x")}));

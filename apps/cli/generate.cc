@@ -66,6 +66,7 @@ class Generate : public Command {
     options.integer("--top-k", generate_.sample.top_k, {0, 1 << 24}, "draw among the k most likely", "all");
     options.number("--top-p", generate_.sample.top_p, {1e-6, 1}, "and of these the most likely ones that reach p");
     options.seed("--seed", generate_.seed, "of the draws");
+    options.flag("--past-end", past_end_, "go on after the token that ends a text");
     options.group("machine");
     add_compute_options(options, threads_);
   }
@@ -78,6 +79,7 @@ class Generate : public Command {
     const StopOnSignal signals;
     TextOut out(console);
     if (!prompt_.empty()) out.add(subject.tokenizer->decode(prompt));
+    if (!past_end_) generate_.end = subject.tokenizer->special_ids().end;
     int32_t before = prompt.back();
     generate_.on_token = [&](int32_t token) {
       out.add(continuation(*subject.tokenizer, before, token));
@@ -98,6 +100,7 @@ class Generate : public Command {
  private:
   std::string model_, prompt_;
   GenerateOptions generate_;
+  bool past_end_ = false;
   int64_t threads_ = 0;
 };
 

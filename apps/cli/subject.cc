@@ -7,7 +7,6 @@
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "headlight/text/corpus.h"
-#include "headlight/text/tokenizer_metadata.h"
 #include "headlight/train/batches.h"
 
 namespace headlight::cli {
@@ -17,14 +16,6 @@ namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& path) {
   return fs::is_directory(path) ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
-// llama2.c keeps its tokens in a file beside the model's; all others in tokenizer.json.
-std::shared_ptr<const Tokenizer> tokenizer_of(const fs::path& path, int64_t vocabulary) {
-  if (path.extension() != ".bin") return load_tokenizer(folder_of(path));
-  const fs::path file = folder_of(path) / "tokenizer.bin";
-  const MappedFile tokens(file);
-  return llama2c_tokenizer(tokens.bytes(), vocabulary, file.string());
 }
 
 void demand_same_vocabulary(const Subject& subject) {
@@ -51,7 +42,7 @@ std::optional<TrainerOptions> training_of(const fs::path& folder) {
 Subject load_subject(const std::string& path) {
   Model model = load_model(path);
   Subject subject{path, folder_of(path), std::move(model), nullptr, std::nullopt};
-  subject.tokenizer = tokenizer_of(path, subject.model.config().vocabulary);
+  subject.tokenizer = load_tokenizer_of(path);
   demand_same_vocabulary(subject);
   subject.training = training_of(subject.folder);
   return subject;

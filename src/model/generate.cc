@@ -107,7 +107,9 @@ std::vector<int32_t> generate(const Model& model, const std::vector<int32_t>& pr
   std::vector<int32_t> tokens;
   for (int64_t i = 0; i < options.tokens; ++i) {
     RandomStream random(options.seed, kSampleStream, static_cast<uint64_t>(i));
-    tokens.push_back(sample(text.logits(), options.sample, random));
+    const int32_t token = sample(text.logits(), options.sample, random);
+    if (token == options.end) break;
+    tokens.push_back(token);
     text.add(tokens.back());
     if (options.on_token && !options.on_token(tokens.back())) break;
   }

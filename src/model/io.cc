@@ -6,6 +6,8 @@
 #include "headlight/base/file.h"
 #include "headlight/formats/safetensors.h"
 #include "headlight/model/model.h"
+#include "headlight/text/tokenizer_metadata.h"
+#include "model/gguf_model.h"
 #include "model/llama2c.h"
 
 namespace headlight {
@@ -17,9 +19,11 @@ struct ModelFiles {
 };
 
 bool is_llama2c(const std::filesystem::path& path) { return path.extension() == ".bin"; }
+bool is_gguf(const std::filesystem::path& path) { return path.extension() == ".gguf"; }
 
 constexpr const char* kModels =
-    "expected a model: a folder with config.json and model.safetensors, its .safetensors file, or llama2.c's .bin";
+    "expected a model: a folder with config.json and model.safetensors, its .safetensors file, .gguf, or llama2.c's "
+    ".bin";
 
 void demand_there(const std::filesystem::path& path) {
   std::error_code problem;
@@ -48,6 +52,7 @@ void refuse_unknown_tensors(const Safetensors& file, const ParameterTable& table
 ModelConfig load_config(const std::filesystem::path& path) {
   demand_there(path);
   if (is_llama2c(path)) return llama2c_config(path);
+  if (is_gguf(path)) return gguf_config(path);
   const std::filesystem::path file = path.extension() == ".json" ? path : files_of(path).config;
   return model_config_from_json(read_file(file), file.string());
 }
@@ -55,6 +60,7 @@ ModelConfig load_config(const std::filesystem::path& path) {
 Model load_model(const std::filesystem::path& path) {
   demand_there(path);
   if (is_llama2c(path)) return load_llama2c(path);
+  if (is_gguf(path)) return load_gguf(path);
   const ModelFiles files = files_of(path);
   const ModelConfig config = model_config_from_json(read_file(files.config), files.config.string());
   const Safetensors file(files.weights);
@@ -68,6 +74,15 @@ Model load_model(const std::filesystem::path& path) {
     read_floats(file.tensor(p.name, p.shape), out);
   }
   return model;
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer_of(const std::filesystem::path& path) {
+  demand_there(path);
+  if (is_gguf(path)) return gguf_tokenizer(path);
+  if (!is_llama2c(path)) return load_tokenizer(std::filesystem::is_directory(path) ? path : path.parent_path());
+  const std::filesystem::path file = path.parent_path() / "tokenizer.bin";
+  const MappedFile tokens(file);
+  return llama2c_tokenizer(tokens.bytes(), load_config(path).vocabulary, file.string());
 }
 
 void save_model(const Model& model, const std::filesystem::path& folder) {

@@ -4,6 +4,7 @@
 
 #include "headlight/base/file.h"
 #include "headlight/formats/llama2c.h"
+#include "model/loading.h"
 
 namespace headlight {
 namespace {
@@ -65,12 +66,12 @@ StoredTensor part_of(const StoredTensor& tensor, int64_t block) {
   return part;
 }
 
-void read_transposed(const StoredTensor& tensor, View<float, 2> to) {
-  Buffer<float> rows(tensor.count);
-  read_floats(tensor, {rows.data(), static_cast<std::size_t>(rows.count())});
-  for (int64_t out = 0; out < to.size(1); ++out) {
-    for (int64_t in = 0; in < to.size(0); ++in) to(in, out) = rows[out * to.size(0) + in];
-  }
+// rows of a matrix from `first` on
+void read_rows(const StoredTensor& matrix, int64_t row_length, int64_t first, std::span<float> rows) {
+  StoredTensor part = matrix;
+  part.count = static_cast<int64_t>(rows.size());
+  part.bytes = matrix.bytes.subspan(static_cast<std::size_t>(first * row_length) * sizeof(float), rows.size_bytes());
+  read_floats(part, rows);
 }
 
 }  // namespace
@@ -88,7 +89,8 @@ Model load_llama2c(const std::filesystem::path& path) {
     const Parameter& parameter = model.parameters()[model.parameters().find(source.parameter)];
     const StoredTensor tensor = part_of(content.tensor(source.tensor), source.block);
     if (source.transposed) {
-      read_transposed(tensor, model.matrix(source.parameter));
+      const View<float, 2> to = model.matrix(source.parameter);
+      load_transposed(to, [&](int64_t first, std::span<float> rows) { read_rows(tensor, to.size(0), first, rows); });
     } else {
       read_floats(tensor, {model.weights().data + parameter.offset, static_cast<std::size_t>(parameter.count)});
     }

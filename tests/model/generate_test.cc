@@ -155,6 +155,16 @@ TEST(Generate, StopsWhenTheCallerHasEnough) {
   EXPECT_EQ(heard.size(), 3U);
 }
 
+TEST(Generate, EndsBeforeTheEndToken) {
+  const Model model = small_model();
+  GenerateOptions options;
+  options.tokens = 40;
+  const std::vector<int32_t> all = generate(model, {4}, options);
+  options.end = all[5];
+  const auto first = std::find(all.begin(), all.end(), all[5]);
+  EXPECT_EQ(generate(model, {4}, options), std::vector<int32_t>(all.begin(), first));
+}
+
 TEST(Generate, RefusesAnEmptyPromptAndABidirectionalModel) {
   const auto kind_of = [](const Model& model, const std::vector<int32_t>& prompt) {
     try {

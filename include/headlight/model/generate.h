@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "headlight/base/random.h"
@@ -25,6 +26,7 @@ struct GenerateOptions {
   int64_t tokens = 100;  // how many to add
   SampleOptions sample{};
   uint64_t seed = 0;
+  std::optional<int32_t> end{};  // the text ends before this token
   // Called with each token as it is drawn; false ends the text.
   std::function<bool(int32_t token)> on_token{};
 };

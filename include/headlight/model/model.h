@@ -12,6 +12,7 @@
 #include "headlight/model/parameters.h"
 #include "headlight/model/sites.h"
 #include "headlight/tensor/buffer.h"
+#include "headlight/text/tokenizer.h"
 
 namespace headlight {
 
@@ -66,11 +67,15 @@ void initialise(BasicModel<T>& model, uint64_t seed);
 // The same weights in another type.
 BasicModel<double> to_double(const Model& model);
 
-// A folder with config.json and model.safetensors, the .safetensors file in such a folder, or a llama2.c file (.bin).
+// A folder with config.json and model.safetensors, the .safetensors file in such a folder, a .gguf file, or
+// a llama2.c file (.bin).
 // Errors: missing input, bad data (names the tensor or key, what was found and expected).
 Model load_model(const std::filesystem::path& path);
 // Its configuration alone; also from a config.json.
 ModelConfig load_config(const std::filesystem::path& path);
+// Its tokenizer: tokenizer.json in the folder, the .gguf file's own, or tokenizer.bin beside the .bin file. Errors as
+// those that read it.
+std::shared_ptr<const Tokenizer> load_tokenizer_of(const std::filesystem::path& path);
 // Writes both files, each whole or not at all. Makes the folder. Errors: cannot create, cannot write.
 void save_model(const Model& model, const std::filesystem::path& folder);
 

@@ -22,9 +22,9 @@ template <class T>
 struct BackwardBlock {
   Block block;
   bool loaded;    // all below is of the current head
-  T* queries;     // [column][lane], scaled
+  T* queries;     // [column][lane], multiplied by query_factor()
   T* d_o;         // [column][lane]
-  T* query_rows;  // [row][column], scaled, padded to whole vectors; infinities and NaN replaced by 0
+  T* query_rows;  // [row][column], likewise, padded to whole vectors; infinities and NaN replaced by 0
   T* d_o_rows;    // likewise
   bool queries_finite, d_o_finite;
   RowWeights<T>* row;
@@ -49,7 +49,7 @@ struct BackwardBlock {
     const Range at = head.queries(rows.rows);
     const auto slice = [&](const View<const S, 4>& tensor) { return rows_of(tensor, head.b, head.h, at); };
     const int64_t K = args.q.size(3), M = args.v.size(3), count = rows.rows.size();
-    queries_finite = load_block(slice(args.q), args.pattern.scale, block.vectors, query_rows);
+    queries_finite = load_block(slice(args.q), head.query_factor(), block.vectors, query_rows);
     d_o_finite = load_block(slice(args.d_o), T(1), block.vectors, d_o_rows);
     load_block(slice(args.o), T(1), block.vectors, output_rows);
     transpose_rows(query_rows, K, block.vectors, queries);
@@ -111,7 +111,7 @@ class BackwardTile {
   void compute(const Head<T>& head, const BackwardBlock<T>& rows, int64_t tile) {
     look(head, rows.block, tile, addend_, *sight);
     // the forward's scores, in the forward's order of operations
-    multiply_queries(*sight, rows.queries, keys, K_, weights, ahead);
+    raw_scores(head, *sight, rows.queries, keys, K_, weights, ahead);
     finish_scores<T>(head, *sight, rows.block.vectors, weights, args_.pattern.soft_cap ? cap_slope_ : nullptr,
                      unused_max_);
     multiply_queries(*sight, rows.d_o, values, M_, d_scores, ahead);
@@ -123,7 +123,7 @@ class BackwardTile {
     }
   }
 
-  // d_scores becomes the derivative of scale q . k, before the soft cap.
+  // d_scores becomes the derivative of the raw scores, before the soft cap.
   void through_cap(int64_t vectors) {
     const Tag<T> d;
     for (int64_t v = 0, lane = 0; v < vectors; ++v, lane += kLanes<T>) {
@@ -173,6 +173,21 @@ class BackwardTile {
   T* unused_max_;
 };
 
+// What the heads of a call add to gradients that all of the batch shares.
+struct HeadSums {
+  double* sinks;     // [b][h]
+  double* slopes;    // [b][h][split]
+  double* additive;  // [b][h][split][K], but for the scale
+
+  static HeadSums take(Arena& arena, int64_t heads, int64_t splits, int64_t additive_columns) {
+    HeadSums out;
+    out.sinks = arena.take<double>(heads);
+    out.slopes = arena.take<double>(heads * splits);
+    out.additive = arena.take<double>(heads * splits * additive_columns);
+    return out;
+  }
+};
+
 // dq, dk, dv of one key/value head of one batch entry: all of its splits, or one of them.
 template <class S>
 class BackwardWorker {
@@ -189,6 +204,7 @@ class BackwardWorker {
     clean_keys_ = arena.take<T>(kTileKeys * padded<T>(K_));
     dk_ = arena.take<T>(plan.tiles_per_task * kTileKeys * padded<T>(K_));
     dv_ = arena.take<T>(plan.tiles_per_task * kTileKeys * padded<T>(M_));
+    additive_lanes_ = arena.take<T>(args.pattern.additive.data ? K_ * kLanes<T> : 0);
     if (!plan.apart) {
       dq_ = arena.take<T>(dq_size());
       dq_total_ = arena.take<T>(dq_size());
@@ -199,10 +215,9 @@ class BackwardWorker {
   int64_t dq_size() const { return plan_.blocks * dq_block(); }
   int64_t dq_block() const { return padded<T>(K_) * kBlockRows<T>; }
 
-  // `dq_parts`: with splits apart, [split][b][h] blocks of dq_size(). The sums get what the task adds to the
-  // gradients of the sink and the slope: sinks [b][h], slopes [b][h][split].
+  // `dq_parts`: with splits apart, [split][b][h] blocks of dq_size(). `sums` gets what the task's heads add.
   // `next`: the task that this worker is likely to get next, or null.
-  void run(const BackwardTask& task, const BackwardTask* next, T* dq_parts, double* sink_sums, double* slope_sums) {
+  void run(const BackwardTask& task, const BackwardTask* next, T* dq_parts, const HeadSums& sums) {
     const int64_t H = args_.q.size(2), heads = H / args_.k.size(2), end = (task.g + 1) * heads;
     std::fill(dk_, dk_ + plan_.tiles_per_task * kTileKeys * padded<T>(K_), T(0));
     std::fill(dv_, dv_ + plan_.tiles_per_task * kTileKeys * padded<T>(M_), T(0));
@@ -214,10 +229,14 @@ class BackwardWorker {
       for (int64_t split = task.splits.begin; split < task.splits.end; ++split) {
         if (plan_.apart) dq_ = dq_parts + (split * args_.q.size(0) * H + index) * dq_size();
         std::fill(dq_, dq_ + dq_size(), T(0));
-        slope_sums[index * plan_.splits + split] = add_split(head, split, blocks);
+        if (head.is_additive()) {
+          additive_sums_ = sums.additive + (index * plan_.splits + split) * K_;
+          std::fill(additive_sums_, additive_sums_ + K_, 0.0);
+        }
+        sums.slopes[index * plan_.splits + split] = add_split(head, split, blocks);
         if (!plan_.apart) collect_dq(split);
       }
-      if (task.splits.begin == 0 && args_.dsinks.data != nullptr) sink_sums[index] = sink_sum(head, blocks);
+      if (task.splits.begin == 0 && args_.dsinks.data != nullptr) sums.sinks[index] = sink_sum(head, blocks);
       if (!plan_.apart && args_.dq.data != nullptr) write_dq(head, dq_total_, 0);
     }
     write_keys(task);
@@ -324,19 +343,38 @@ class BackwardWorker {
     T* dq = dq_ + i * dq_block();
     T* dk = dk_ + task_key * padded<T>(K_);
     T* dv = dv_ + task_key * padded<T>(M_);
-    for (int piece = 0; piece < tile_.sight->count; ++piece) add_piece(rows, tile_.sight->pieces[piece], dq, dk, dv);
-    if (!tile_.keys_finite || !rows.queries_finite || !rows.d_o_finite) add_non_finite(rows, dq, dk, dv);
+    for (int number = 0; number < tile_.sight->count; ++number) {
+      const auto& piece = tile_.sight->pieces[number];
+      add_values(rows, piece, dv);
+      if (head.is_additive()) {
+        add_through_tanh(head, rows, piece, dq, dk);
+      } else {
+        add_products(rows, piece, dq, dk);
+      }
+    }
+    if (!rows.d_o_finite) add_non_finite_values(rows, dv);
+    // tanh takes every number, pair by pair
+    if (!head.is_additive() && (!tile_.keys_finite || !rows.queries_finite)) add_non_finite_products(rows, dq, dk);
     return slope_sum;
   }
 
-  // dq of the block, dk and dv of the tile
-  void add_piece(const BackwardBlock<T>& rows, const typename Sight<T>::Piece& piece, T* dq, T* dk, T* dv) {
-    const int64_t key = piece.keys.begin, keys = piece.keys.size(), lane = piece.lane;
-    const int64_t lanes = std::min(rows.block.rows.size() - lane, piece.vectors * kLanes<T>);
-    const int64_t K = padded<T>(K_), M = padded<T>(M_), at = key * kBlockRows<T> + lane;
-    // dv = P^T do
-    multiply<Into::kAdd>(RowsOfSteps<T>{tile_.weights + at, kBlockRows<T>}, keys, rows.d_o_rows + lane * M, M,
-                         M / kLanes<T>, lanes, dv + key * M, M, tile_.ahead);
+  // dv of the tile: dv = P^T do
+  void add_values(const BackwardBlock<T>& rows, const typename Sight<T>::Piece& piece, T* dv) {
+    const int64_t M = padded<T>(M_), key = piece.keys.begin, at = key * kBlockRows<T> + piece.lane;
+    multiply<Into::kAdd>(RowsOfSteps<T>{tile_.weights + at, kBlockRows<T>}, piece.keys.size(),
+                         rows.d_o_rows + piece.lane * M, M, M / kLanes<T>, lanes_of(rows, piece), dv + key * M, M,
+                         tile_.ahead);
+  }
+
+  // rows of a piece that are not past the end
+  static int64_t lanes_of(const BackwardBlock<T>& rows, const typename Sight<T>::Piece& piece) {
+    return std::min(rows.block.rows.size() - piece.lane, piece.vectors * kLanes<T>);
+  }
+
+  // dq of the block and dk of the tile
+  void add_products(const BackwardBlock<T>& rows, const typename Sight<T>::Piece& piece, T* dq, T* dk) {
+    const int64_t key = piece.keys.begin, keys = piece.keys.size(), lane = piece.lane, lanes = lanes_of(rows, piece);
+    const int64_t K = padded<T>(K_), at = key * kBlockRows<T> + lane;
     // dk = ds^T (scale q)
     multiply<Into::kAdd>(RowsOfSteps<T>{tile_.d_scores + at, kBlockRows<T>}, keys, rows.query_rows + lane * K, K,
                          K / kLanes<T>, lanes, dk + key * K, K, tile_.ahead);
@@ -346,37 +384,67 @@ class BackwardWorker {
                          dq + lane, kBlockRows<T>, tile_.ahead);
   }
 
-  // Infinities and NaN were left out of the products, where they would reach pairs that don't see each other.
-  void add_non_finite(const BackwardBlock<T>& rows, T* dq, T* dk, T* dv) {
-    const int64_t count = rows.block.rows.size();
-    const auto each_pair = [&](auto body) {
-      for (int64_t key = 0; key < kTileKeys; ++key) {
-        for (int64_t lane = 0; lane < count; ++lane) {
-          if (tile_.sight->sees_one(key, lane)) body(key, lane);
+  // dq of the block, dk of the tile and the sums of d_additive, all but for the scale: with t = tanh(q + k),
+  // e = ds additive (1 - t^2), dq and dk are the sums of e over keys and rows, d_additive that of ds t over both.
+  HWY_NOINLINE void add_through_tanh(const Head<T>& head, const BackwardBlock<T>& rows,
+                                     const typename Sight<T>::Piece& piece, T* dq, T* dk) {
+    const Tag<T> d;
+    const Vec<T> zero = hn::Zero(d), one = hn::Set(d, T(1));
+    const View<const T, 1> additive = head.pattern.additive[head.h];
+    const int64_t K = padded<T>(K_), last_lane = piece.lane + lanes_of(rows, piece);
+    for (int64_t lane = piece.lane; lane < last_lane; lane += kLanes<T>) {
+      const auto in_rows = hn::FirstN(d, static_cast<size_t>(std::min(kLanes<T>, last_lane - lane)));
+      std::fill(additive_lanes_, additive_lanes_ + K_ * kLanes<T>, T(0));
+      for (int64_t key = piece.keys.begin; key < piece.keys.end; ++key) {
+        const Vec<T> ds = hn::Load(d, tile_.d_scores + key * kBlockRows<T> + lane);
+        // what is invisible has ds = 0 and may have any tanh
+        const auto adds = hn::AndNot(hn::Eq(ds, zero), in_rows);
+        for (int64_t c = 0; c < K_; ++c) {
+          const int64_t at = c * kBlockRows<T> + lane;
+          const Vec<T> bent = tanh(d, hn::Add(hn::Load(d, rows.queries + at), hn::Set(d, tile_.keys[key * K + c])));
+          const Vec<T> slope = hn::Mul(hn::Sub(one, bent), hn::Add(one, bent));
+          const Vec<T> e = hn::IfThenElseZero(adds, hn::Mul(hn::Mul(ds, hn::Set(d, additive(c))), slope));
+          hn::Store(hn::Add(hn::Load(d, dq + at), e), d, dq + at);
+          dk[key * K + c] += hn::GetLane(hn::SumOfLanes(d, e));
+          T* sum = additive_lanes_ + c * kLanes<T>;
+          hn::Store(hn::Add(hn::Load(d, sum), hn::IfThenElseZero(adds, hn::Mul(ds, bent))), d, sum);
         }
       }
-    };
-    const auto add = [](T& sum, T factor, T value) {
-      if (!std::isfinite(value)) sum += factor * value;
-    };
-    const auto at = [](int64_t key, int64_t lane) { return key * kBlockRows<T> + lane; };
-    if (!tile_.keys_finite) {
-      each_pair([&](int64_t key, int64_t lane) {
-        for (int64_t c = 0; c < K_; ++c)
-          add(dq[at(c, lane)], tile_.d_scores[at(key, lane)], tile_.keys[key * padded<T>(K_) + c]);
-      });
+      for (int64_t c = 0; c < K_; ++c) {
+        additive_sums_[c] += double(hn::GetLane(hn::SumOfLanes(d, hn::Load(d, additive_lanes_ + c * kLanes<T>))));
+      }
     }
-    if (!rows.queries_finite) {
-      each_pair([&](int64_t key, int64_t lane) {
-        T* sums = dk + key * padded<T>(K_);
-        for (int64_t c = 0; c < K_; ++c) add(sums[c], tile_.d_scores[at(key, lane)], rows.queries[at(c, lane)]);
-      });
-    }
-    if (!rows.d_o_finite) {
-      each_pair([&](int64_t key, int64_t lane) {
-        T* sums = dv + key * padded<T>(M_);
-        for (int64_t c = 0; c < M_; ++c) add(sums[c], tile_.weights[at(key, lane)], rows.d_o[at(c, lane)]);
-      });
+  }
+
+  // Infinities and NaN were left out of the products, where they would reach pairs that don't see each other.
+  void add_non_finite_products(const BackwardBlock<T>& rows, T* dq, T* dk) {
+    each_visible_pair(rows, [&](int64_t key, int64_t lane) {
+      const T ds = tile_.d_scores[key * kBlockRows<T> + lane];
+      for (int64_t c = 0; c < K_ && !tile_.keys_finite; ++c) {
+        add_non_finite(dq[c * kBlockRows<T> + lane], ds, tile_.keys[key * padded<T>(K_) + c]);
+      }
+      for (int64_t c = 0; c < K_ && !rows.queries_finite; ++c) {
+        add_non_finite(dk[key * padded<T>(K_) + c], ds, rows.queries[c * kBlockRows<T> + lane]);
+      }
+    });
+  }
+  void add_non_finite_values(const BackwardBlock<T>& rows, T* dv) {
+    each_visible_pair(rows, [&](int64_t key, int64_t lane) {
+      const T weight = tile_.weights[key * kBlockRows<T> + lane];
+      for (int64_t c = 0; c < M_; ++c) {
+        add_non_finite(dv[key * padded<T>(M_) + c], weight, rows.d_o[c * kBlockRows<T> + lane]);
+      }
+    });
+  }
+  static void add_non_finite(T& sum, T factor, T value) {
+    if (!std::isfinite(value)) sum += factor * value;
+  }
+  template <class Body>
+  void each_visible_pair(const BackwardBlock<T>& rows, Body body) const {
+    for (int64_t key = 0; key < kTileKeys; ++key) {
+      for (int64_t lane = 0; lane < rows.block.rows.size(); ++lane) {
+        if (tile_.sight->sees_one(key, lane)) body(key, lane);
+      }
     }
   }
 
@@ -430,10 +498,11 @@ class BackwardWorker {
   // dk and dv of the task's tiles; the first split also writes the rows outside the valid ones.
   void write_keys(const BackwardTask& task) {
     const Spans spans = spans_of(args_.pattern, task.b, args_.q.size(1), args_.k.size(1));
-    write_key_rows(args_.dk, task, spans.k, dk_);
-    write_key_rows(args_.dv, task, spans.k, dv_);
+    // the products take in the scale with the queries
+    write_key_rows(args_.dk, task, spans.k, dk_, args_.pattern.additive.data ? args_.pattern.scale : T(1));
+    write_key_rows(args_.dv, task, spans.k, dv_, T(1));
   }
-  void write_key_rows(const View<S, 4>& gradient, const BackwardTask& task, Range span, const T* sums) {
+  void write_key_rows(const View<S, 4>& gradient, const BackwardTask& task, Range span, const T* sums, T factor) {
     if (gradient.data == nullptr) return;
     const int64_t width = padded<T>(gradient.size(3));
     if (task.splits.begin == 0) {
@@ -445,7 +514,7 @@ class BackwardWorker {
       if (split < task.splits.begin || split >= task.splits.end) continue;
       const T* from = sums + tile_in_task(index) * kTileKeys * width;
       const int64_t begin = span.begin + index * kTileKeys, end = std::min(span.end, begin + kTileKeys);
-      store_rows(from, T(1), rows_of(gradient, task.b, task.g, {begin, end}));
+      store_rows(from, factor, rows_of(gradient, task.b, task.g, {begin, end}));
     }
   }
 
@@ -458,8 +527,10 @@ class BackwardWorker {
   T* clean_keys_;  // [key][K], infinities and NaN replaced by 0
   T* dk_;          // [key of the task's tiles][padded K]
   T* dv_;
-  T* dq_ = nullptr;        // of the current split
-  T* dq_total_ = nullptr;  // of the splits so far
+  T* dq_ = nullptr;                  // of the current split
+  T* dq_total_ = nullptr;            // of the splits so far
+  double* additive_sums_ = nullptr;  // of the current split: [K]
+  T* additive_lanes_;                // [K][lane], what one vector of rows adds to them
 };
 
 // dbias: dS summed over what the bias was broadcast to, in a pass of its own that recomputes dS.

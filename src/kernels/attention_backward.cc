@@ -21,26 +21,31 @@ struct BackwardShared {
     const int64_t heads = args.q.size(0) * args.q.size(2);
     tasks = arena.take<BackwardTask>(plan.count());
     dq_parts = arena.take<T>(plan.apart ? plan.splits * heads * dq_size : 0);
-    sink_sums = arena.take<double>(heads);
-    slope_sums = arena.take<double>(heads * plan.splits);
+    sums = HeadSums::take(arena, heads, plan.splits, args.pattern.additive.data ? args.q.size(3) : 0);
   }
   BackwardTask* tasks;
-  T* dq_parts;         // [split][b][h] blocks
-  double* sink_sums;   // [b][h]
-  double* slope_sums;  // [b][h][split]
+  T* dq_parts;  // [split][b][h] blocks
+  HeadSums sums;
 };
 
+// out(h, c) = factor * sum over b and split of sums, [b][h][split][c].
 template <class T>
-void reduce_heads(const View<T, 1>& out, const double* sums, int64_t B, int64_t each) {
+void reduce_heads(const View<T, 2>& out, T factor, const double* sums, int64_t B, int64_t splits) {
   if (out.data == nullptr) return;
-  const int64_t H = out.size(0);
+  const int64_t H = out.size(0), columns = out.size(1);
   for (int64_t h = 0; h < H; ++h) {
-    double sum = 0;
-    for (int64_t b = 0; b < B; ++b) {
-      for (int64_t i = 0; i < each; ++i) sum += sums[(b * H + h) * each + i];
+    for (int64_t c = 0; c < columns; ++c) {
+      double sum = 0;
+      for (int64_t b = 0; b < B; ++b) {
+        for (int64_t split = 0; split < splits; ++split) sum += sums[((b * H + h) * splits + split) * columns + c];
+      }
+      out(h, c) = static_cast<T>(double(factor) * sum);
     }
-    out(h) = static_cast<T>(sum);
   }
+}
+template <class T>
+void reduce_heads(const View<T, 1>& out, const double* sums, int64_t B, int64_t splits) {
+  reduce_heads<T>(View<T, 2>(out.data, {out.size(0), 1}, {out.stride(0), 1}), T(1), sums, B, splits);
 }
 
 template <class S>
@@ -64,8 +69,7 @@ void backward(const AttentionBackward<S>& args) {
     Arena arena(workers + worker * per_worker);
     const int64_t likely = task + pool.threads();
     const BackwardTask* next = likely < plan.count() ? shared.tasks + likely : nullptr;
-    BackwardWorker<S>(args, plan, arena)
-        .run(shared.tasks[task], next, shared.dq_parts, shared.sink_sums, shared.slope_sums);
+    BackwardWorker<S>(args, plan, arena).run(shared.tasks[task], next, shared.dq_parts, shared.sums);
   });
   if (args.dq.data != nullptr && plan.apart) {
     pool.run(B * H, [&](int64_t index, int worker) {
@@ -80,8 +84,9 @@ void backward(const AttentionBackward<S>& args) {
       BiasWorker<S>(args, arena).run(task);
     });
   }
-  reduce_heads(args.dsinks, shared.sink_sums, B, 1);
-  reduce_heads(args.dslopes, shared.slope_sums, B, plan.splits);
+  reduce_heads(args.dsinks, shared.sums.sinks, B, 1);
+  reduce_heads(args.dslopes, shared.sums.slopes, B, plan.splits);
+  reduce_heads(args.d_additive, args.pattern.scale, shared.sums.additive, B, plan.splits);
 }
 
 void backward_float(const AttentionBackward<float>& args) { backward(args); }

@@ -144,12 +144,12 @@ void require_broadcast(const char* operation, const char* name, const View<T, 4>
 }
 
 struct Sizes {
-  int64_t B, Tq, Tk, H, Hkv;
+  int64_t B, Tq, Tk, H, Hkv, K;
 };
 
 template <class T>
 Sizes check_queries_and_keys(const char* operation, const View<const T, 4>& q, const View<const T, 4>& k) {
-  const Sizes n{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2)};
+  const Sizes n{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3)};
   // the text is made only when it is needed: kernels do not allocate
   const auto refuse_both = [&](const std::string& problem) {
     refuse(operation, text_of("q", shape_text(q)) + ", " + text_of("k", shape_text(k)) + ": " + problem);
@@ -214,6 +214,10 @@ void check_pattern(const char* operation, const AttentionPattern<T>& pattern, co
     require_sizes(operation, "sinks", pattern.sinks, {n.H});
     operands.input("sinks", pattern.sinks);
   }
+  if (pattern.additive.data != nullptr) {
+    require_sizes(operation, "additive", pattern.additive, {n.H, n.K});
+    operands.input("additive", pattern.additive);
+  }
 }
 
 // An optional gradient: absent, or of the wanted shape.
@@ -269,12 +273,14 @@ void check(const AttentionBackward<T>& args) {
   require_operand(operation, "dbias", args.dbias.data != nullptr, "bias", args.pattern.bias);
   require_operand(operation, "dsinks", args.dsinks.data != nullptr, "sinks", args.pattern.sinks);
   require_operand(operation, "dslopes", args.dslopes.data != nullptr, "slopes", args.pattern.slopes);
+  require_operand(operation, "d_additive", args.d_additive.data != nullptr, "additive", args.pattern.additive);
   check_gradient(operation, "dq", args.dq, args.q.sizes, operands);
   check_gradient(operation, "dk", args.dk, args.k.sizes, operands);
   check_gradient(operation, "dv", args.dv, args.v.sizes, operands);
   check_gradient(operation, "dbias", args.dbias, args.pattern.bias.sizes, operands);
   check_gradient(operation, "dsinks", args.dsinks, {n.H}, operands);
   check_gradient(operation, "dslopes", args.dslopes, {n.H}, operands);
+  check_gradient(operation, "d_additive", args.d_additive, {n.H, n.K}, operands);
 }
 
 template <class T>

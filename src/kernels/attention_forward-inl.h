@@ -133,7 +133,7 @@ class ForwardWorker {
  private:
   struct State {
     Block block;
-    T* queries;  // [column][lane], scaled
+    T* queries;  // [column][lane], multiplied by query_factor()
     Gathered<T> chunk;
     Gathered<T> total;  // of the chunks before
     int64_t chunk_index = 0;
@@ -158,7 +158,7 @@ class ForwardWorker {
     state.chunk_index = 0;
     state.chunk.clear(M_);
     if (state.total.acc != nullptr) state.total.clear(M_);
-    load_block(queries_of(head, state.block.rows), args_.pattern.scale, state.block.vectors, rows_);
+    load_block(queries_of(head, state.block.rows), head.query_factor(), state.block.vectors, rows_);
     transpose_rows(rows_, K_, state.block.vectors, state.queries);
   }
 
@@ -197,7 +197,7 @@ class ForwardWorker {
     }
     const int64_t vectors = state.block.vectors;
     look(head, state.block, tile, addend_, *sight_);
-    multiply_queries(*sight_, state.queries, keys_, K_, scores_, ahead_);
+    raw_scores(head, *sight_, state.queries, keys_, K_, scores_, ahead_);
     std::copy(state.chunk.max, state.chunk.max + kBlockRows<T>, tile_max_);
     finish_scores<T>(head, *sight_, vectors, scores_, nullptr, tile_max_);
 

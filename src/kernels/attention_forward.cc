@@ -73,7 +73,8 @@ template <class S>
 void forward_or_decode(const AttentionForward<S>& args) {
   const int64_t H = args.q.size(2), Hkv = args.k.size(2);
   const bool few = H > 0 && args.q.size(1) * (H / Hkv) <= kFewRows;
-  few ? decode(args) : forward(args);
+  // the tanh of additive scores costs far more than the reading of K and V
+  few&& args.pattern.additive.data == nullptr ? decode(args) : forward(args);
 }
 
 void forward_float(const AttentionForward<float>& args) { forward_or_decode(args); }

@@ -58,7 +58,7 @@ class RowsWorker {
   // `valid`: rows of q, the weights of which are `out`
   void add_rows(const Head<T>& head, Range valid, View<T, 2> out) {
     const Block block = block_of(head, valid.begin - head.spans.q.begin, valid.end - head.spans.q.begin);
-    load_block(args_.q[head.b].swap(0, 1)[head.h].slice(0, valid.begin, valid.end), args_.pattern.scale, block.vectors,
+    load_block(args_.q[head.b].swap(0, 1)[head.h].slice(0, valid.begin, valid.end), head.query_factor(), block.vectors,
                rows_);
     transpose_rows(rows_, K_, block.vectors, queries_);
     row_->load(args_.statistics[head.b][head.h].slice(0, valid.begin, valid.end));
@@ -68,7 +68,7 @@ class RowsWorker {
       load_rows(keys.slice(0, head.spans.k.begin + seen.begin, head.spans.k.begin + seen.end), T(1),
                 keys_ + (seen.begin - tile) * padded<T>(K_));
       look(head, block, tile, addend_, *sight_);
-      multiply_queries(*sight_, queries_, keys_, K_, scores_, ahead_);
+      raw_scores(head, *sight_, queries_, keys_, K_, scores_, ahead_);
       finish_scores<T>(head, *sight_, block.vectors, scores_, nullptr, unused_max_);
       for (int64_t v = 0; v < block.vectors; ++v) store_vector(v * kLanes<T>, sight_->some[v], head, tile, out);
     }
@@ -94,7 +94,7 @@ class RowsWorker {
   const int64_t K_;
   T* keys_;     // packed rows of the current tile
   T* rows_;     // packed rows, on their way in or out
-  T* queries_;  // [column][lane], scaled
+  T* queries_;  // [column][lane], multiplied by query_factor()
   T* scores_;   // [key][lane]
   T* unused_max_;
   T* addend_;

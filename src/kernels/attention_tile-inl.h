@@ -38,6 +38,9 @@ struct Head {
 
   bool has_addend() const { return pattern.mask.data != nullptr || pattern.bias.data != nullptr; }
   bool has_slope() const { return pattern.slopes.data != nullptr; }
+  bool is_additive() const { return pattern.additive.data != nullptr; }
+  // what packed queries are multiplied by; sums of a query and a key are scaled after their tanh
+  T query_factor() const { return is_additive() ? T(1) : pattern.scale; }
   bool changes_scores() const { return has_addend() || has_slope() || pattern.soft_cap.has_value(); }
 
   const AttentionPattern<T>& pattern;
@@ -184,7 +187,7 @@ void look(const Head<T>& head, const Block& block, int64_t tile, T* addend, Sigh
   }
 }
 
-// scores = (scale q) k for all that is seen of a tile. queries: [column][lane]; keys: packed rows.
+// scores = q . k for all that is seen of a tile. queries: [column][lane]; keys: packed rows.
 template <class T>
 void multiply_queries(const Sight<T>& sight, const T* queries, const T* keys, int64_t columns, T* scores,
                       ReadAhead& ahead) {
@@ -214,7 +217,39 @@ HWY_INLINE Vec<T> change_score(const Head<T>& head, Vec<T> s, const T* addend, V
   return s;
 }
 
-// Turns the products of one vector with the keys of `run` into scores, -inf where invisible. Gives the
+// scores = scale additive . tanh(q + k) likewise, one chain of additions in rising columns for each.
+template <class T>
+HWY_NOINLINE void add_queries(const Head<T>& head, const Sight<T>& sight, const T* queries, const T* keys,
+                              int64_t columns, T* scores) {
+  const Tag<T> d;
+  const View<const T, 1> additive = head.pattern.additive[head.h];
+  const Vec<T> scale = hn::Set(d, head.pattern.scale);
+  for (int i = 0; i < sight.count; ++i) {
+    const auto& piece = sight.pieces[i];
+    for (int64_t key = piece.keys.begin; key < piece.keys.end; ++key) {
+      const T* k = keys + key * padded<T>(columns);
+      for (int64_t v = 0, lane = piece.lane; v < piece.vectors; ++v, lane += kLanes<T>) {
+        Vec<T> sum = hn::Zero(d);
+        for (int64_t c = 0; c < columns; ++c) {
+          const Vec<T> bent = tanh(d, hn::Add(hn::Load(d, queries + c * kBlockRows<T> + lane), hn::Set(d, k[c])));
+          sum = hn::MulAdd(hn::Set(d, additive(c)), bent, sum);
+        }
+        hn::Store(hn::Mul(sum, scale), d, scores + key * kBlockRows<T> + lane);
+      }
+    }
+  }
+}
+
+// The scores of all that is seen of a tile, before cap, bias and slope. queries: [column][lane], multiplied by
+// query_factor(); keys: packed rows.
+template <class T>
+void raw_scores(const Head<T>& head, const Sight<T>& sight, const T* queries, const T* keys, int64_t columns, T* scores,
+                ReadAhead& ahead) {
+  if (head.is_additive()) return add_queries(head, sight, queries, keys, columns, scores);
+  multiply_queries(sight, queries, keys, columns, scores, ahead);
+}
+
+// Turns the raw scores of one vector with the keys of `run` into scores, -inf where invisible. Gives the
 // largest of them and `largest`. cap_slope, when given, gets the cap's derivative.
 template <class T, bool kChanged, bool kTested>
 HWY_INLINE Vec<T> finish_run(const Head<T>& head, const Sight<T>& sight, int64_t lane, Range run, T* scores,
@@ -250,7 +285,7 @@ HWY_NOINLINE void finish_vectors(const Head<T>& head, const Sight<T>& sight, int
   }
 }
 
-// Turns the products of a tile into scores and raises max[lane] to the largest.
+// Turns the raw scores of a tile into scores and raises max[lane] to the largest.
 template <class T>
 void finish_scores(const Head<T>& head, const Sight<T>& sight, int64_t vectors, T* scores, T* cap_slope, T* max) {
   const auto finish = head.changes_scores() ? finish_vectors<T, true> : finish_vectors<T, false>;

@@ -20,12 +20,14 @@ void expect_reference(const Case<T>& c) {
   c.dbias.expect_all_written("dbias");
   c.dslopes.expect_all_written("dslopes");
   c.dsinks.expect_all_written("dsinks");
+  c.d_additive.expect_all_written("d_additive");
   expect_close("dq", c.dq, truth.exact.dq, truth.dq);
   expect_close("dk", c.dk, truth.exact.dk, truth.dk);
   expect_close("dv", c.dv, truth.exact.dv, truth.dv);
   expect_close("dbias", c.dbias, truth.exact.dbias, truth.dbias);
   expect_close("dslopes", c.dslopes, truth.exact.dslopes, truth.dslopes);
   expect_close("dsinks", c.dsinks, truth.exact.dsinks, truth.dsinks);
+  expect_close("d_additive", c.d_additive, truth.exact.d_additive, truth.d_additive);
 }
 
 TEST(AttentionBackward, MatchesTheReferenceOverRandomShapesAndPatterns) {
@@ -81,6 +83,7 @@ TEST(AttentionBackward, MatchesFiniteDifferencesForEveryInput) {
     if (c.bias.exists()) expect_differences("dbias", c, c.bias, c.dbias, random);
     if (c.slopes.exists()) expect_differences("dslopes", c, c.slopes, c.dslopes, random);
     if (c.sinks.exists()) expect_differences("dsinks", c, c.sinks, c.dsinks, random);
+    if (c.additive.exists()) expect_differences("d_additive", c, c.additive, c.d_additive, random);
   }
 }
 

@@ -23,6 +23,14 @@ Case<T> plain_case(uint64_t seed, const Sizes& n) {
   return c;
 }
 
+template <class T>
+Tensor<Accumulator<T>, 2> random_additive(const Case<T>& c, uint64_t seed) {
+  RandomStream random(seed, 9, 0);
+  Tensor<Accumulator<T>, 2> additive(std::array<int64_t, 2>{c.n.H, c.n.K});
+  randomize(additive, random);
+  return additive;
+}
+
 class ThreadsAfter : public ::testing::Test {
  protected:
   ~ThreadsAfter() override { set_threads(threads_); }
@@ -59,12 +67,14 @@ void expect_entries_alone(uint64_t seed) {
   Case<T> c = random_case<T>(seed);
   // what is summed over the batch depends on the batch
   c.dslopes = c.dsinks = {};
+  c.d_additive = {};
   if (c.bias.exists() && c.bias.sizes()[0] == 1) c.dbias = {};
   SCOPED_TRACE(c.text);
   run(c);
   for (int64_t b = 0; b < c.n.B; ++b) {
     Case<T> alone = one_entry(c, b);
     alone.dslopes = alone.dsinks = {};
+    alone.d_additive = {};
     if (!c.dbias.exists()) alone.dbias = {};
     run(alone);
     Case<T> wanted = alone;
@@ -100,6 +110,7 @@ Case<T> pad(const Case<T>& c, int64_t rows, int64_t begin) {
   out.right = c.right;
   out.left = c.left;
   out.slopes = c.slopes;
+  out.additive = c.additive;
   for (auto tensor : {&Case<T>::q, &Case<T>::k, &Case<T>::v, &Case<T>::d_o}) {
     (out.*tensor).each([&](T& x, std::array<int64_t, 4> at) {
       at[1] -= begin;
@@ -117,9 +128,10 @@ Case<T> pad(const Case<T>& c, int64_t rows, int64_t begin) {
 }
 
 template <class T>
-void expect_padding_changes_nothing(uint64_t seed, int64_t length, bool causal) {
+void expect_padding_changes_nothing(uint64_t seed, int64_t length, bool causal, bool additive = false) {
   Case<T> alone = plain_case<T>(seed, {1, length, length, 4, 2, 24, 40});
   if (causal) alone.right = 0;
+  if (additive) alone.additive = random_additive(alone, seed);
   alone.slopes = Tensor<Accumulator<T>, 1>(std::array<int64_t, 1>{4});
   alone.slopes.each([](auto& x, const auto& at) { x = stored<Accumulator<T>>(0.01 * static_cast<double>(at[0])); });
   alone.poison_outputs();
@@ -142,6 +154,7 @@ void expect_padding_changes_nothing(uint64_t seed, int64_t length, bool causal) 
         }
       }
       expect_same_bits("dslopes", padded.dslopes, alone.dslopes);
+      expect_same_bits("d_additive", padded.d_additive, alone.d_additive);
     }
   }
 }
@@ -154,6 +167,7 @@ TEST(AttentionPadding, ChangesNoBitOnEitherSide) {
         expect_padding_changes_nothing<double>(701, length, causal);
         expect_padding_changes_nothing<BFloat16>(702, length, causal);
         expect_padding_changes_nothing<Float16>(703, length, causal);
+        if (length <= 150) expect_padding_changes_nothing<float>(704, length, causal, true);
       }
     }
   });
@@ -208,8 +222,9 @@ TEST(AttentionPieces, GiveTheBitsOfAllQueriesAtOnce) {
 }
 
 template <class T>
-void expect_decoding(int64_t length, int64_t window) {
+void expect_decoding(int64_t length, int64_t window, bool additive = false) {
   Case<T> c = plain_case<T>(900, {2, length, length, 4, 2, 32, 16});
+  if (additive) c.additive = random_additive(c, 901);
   c.right = 0;
   if (window > 0) c.left = window - 1;
   run(c);
@@ -236,6 +251,7 @@ TEST(AttentionPieces, DecodeTokenByTokenWithACacheToTheBitsOfTheFullForward) {
     expect_decoding<Float16>(300, 20);
     expect_decoding<float>(300, 20);
     expect_decoding<float>(1100, 0);
+    expect_decoding<float>(200, 0, true);
   });
 }
 
@@ -362,6 +378,7 @@ void expect_narrowed_floats(uint64_t seed) {
   expect_same_bits("dbias", c.dbias, wide.dbias);
   expect_same_bits("dslopes", c.dslopes, wide.dslopes);
   expect_same_bits("dsinks", c.dsinks, wide.dsinks);
+  expect_same_bits("d_additive", c.d_additive, wide.d_additive);
 }
 
 TEST(AttentionOfShortFloats, GivesTheNarrowedResultsOfFloats) {

@@ -174,6 +174,7 @@ struct Case {
   Tensor<uint8_t, 4> mask;
   Tensor<A, 4> bias, dbias;
   Tensor<A, 1> slopes, sinks, dslopes, dsinks;
+  Tensor<A, 2> additive, d_additive;
 
   explicit Case(const Sizes& sizes) : n(sizes) {
     q = k_like(n.Tq, n.H, n.K);
@@ -206,6 +207,7 @@ struct Case {
     if (bias.exists()) dbias = bias, dbias.poison();
     if (slopes.exists()) dslopes = slopes, dslopes.poison();
     if (sinks.exists()) dsinks = sinks, dsinks.poison();
+    if (additive.exists()) d_additive = additive, d_additive.poison();
   }
 
   AttentionPattern<A> pattern() const {
@@ -222,6 +224,7 @@ struct Case {
     p.bias = bias.view();
     p.slopes = slopes.view();
     p.sinks = sinks.view();
+    p.additive = additive.view();
     p.soft_cap = soft_cap;
     return p;
   }
@@ -249,6 +252,7 @@ struct Case {
     args.dbias = dbias.view();
     args.dslopes = dslopes.view();
     args.dsinks = dsinks.view();
+    args.d_additive = d_additive.view();
     args.pattern = pattern();
     return args;
   }
@@ -292,6 +296,7 @@ struct Case {
     out.bias = bias.template as<B>();
     out.slopes = slopes.template as<B>();
     out.sinks = sinks.template as<B>();
+    out.additive = additive.template as<B>();
     out.make_outputs();
     out.d_o = d_o.template as<U>();
     return out;
@@ -391,6 +396,10 @@ void add_random_pattern(Case<T>& c, RandomStream& random) {
     c.sinks = Tensor<A, 1>(std::array<int64_t, 1>{c.n.H});
     randomize(c.sinks, random, Data::kNormal, 2);
   }
+  if (chance(random, 20)) {
+    c.additive = Tensor<A, 2>(std::array<int64_t, 2>{c.n.H, c.n.K}, {0, 1}, 1, chance(random, 30) ? 3 : 0);
+    randomize(c.additive, random);
+  }
 }
 
 // A problem of any shape and pattern whose plain evaluation takes about `work` multiplications at most.
@@ -435,7 +444,8 @@ Case<T> random_case(uint64_t seed, int64_t work = 2000000) {
            (c.k_begin.exists() ? " k_begin" : "") + (c.k_len.exists() ? " k_len" : "") +
            (c.mask.exists() ? " mask " + shape_text(c.mask.view()) : "") +
            (c.bias.exists() ? " bias " + shape_text(c.bias.view()) : "") + (c.soft_cap ? " soft_cap" : "") +
-           (c.slopes.exists() ? " slopes" : "") + (c.sinks.exists() ? " sinks" : "");
+           (c.slopes.exists() ? " slopes" : "") + (c.sinks.exists() ? " sinks" : "") +
+           (c.additive.exists() ? " additive" : "");
   return c;
 }
 
@@ -486,6 +496,7 @@ Case<T> one_head(const Case<T>& c, int64_t h) {
   out.bias = part(c.bias, 1, h, h + 1, true);
   out.slopes = part(c.slopes, 0, h, h + 1);
   out.sinks = part(c.sinks, 0, h, h + 1);
+  out.additive = part(c.additive, 0, h, h + 1);
   out.make_outputs();
   out.d_o = part(c.d_o, 2, h, h + 1);
   return out;
@@ -578,6 +589,7 @@ void expect_same_results(const Case<T>& got, const Case<T>& want) {
   expect_same_bits("dbias", got.dbias, want.dbias);
   expect_same_bits("dslopes", got.dslopes, want.dslopes);
   expect_same_bits("dsinks", got.dsinks, want.dsinks);
+  expect_same_bits("d_additive", got.d_additive, want.d_additive);
 }
 
 // Runs `body` with every instruction set of this build and processor in turn.

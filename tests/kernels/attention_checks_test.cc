@@ -22,6 +22,7 @@ Case<float> full_case() {
   c.bias = Tensor<float, 4>(std::array<int64_t, 4>{2, 4, 6, 1});
   c.slopes = Tensor<float, 1>(std::array<int64_t, 1>{4});
   c.sinks = Tensor<float, 1>(std::array<int64_t, 1>{4});
+  c.additive = Tensor<float, 2>(std::array<int64_t, 2>{4, 8});
   for (auto span : {&Case<float>::q_len, &Case<float>::k_len, &Case<float>::q_begin, &Case<float>::k_begin}) {
     c.*span = Tensor<int64_t, 1>(std::array<int64_t, 1>{2});
   }
@@ -41,6 +42,7 @@ bool untouched(const Case<float>& c) {
   for (const auto* x : {&c.dslopes, &c.dsinks}) {
     x->each([&](float& value, const auto&) { same = same && value == poison; });
   }
+  c.d_additive.each([&](float& value, const auto&) { same = same && value == poison; });
   c.statistics.each([&](RowStatistic<float>& value, const auto&) { same = same && value.max == poison; });
   return same;
 }
@@ -95,6 +97,9 @@ TEST(AttentionChecks, RefuseSizesThatDoNotFit) {
                  [&](Case<float>& c) { c.slopes = Tensor<float, 1>(std::array<int64_t, 1>{3}); });
   expect_refusal("sinks (2); wanted (4)",
                  [&](Case<float>& c) { c.sinks = Tensor<float, 1>(std::array<int64_t, 1>{2}); });
+  expect_refusal("additive (4,7); wanted (4,8)", [&](Case<float>& c) {
+    c.additive = Tensor<float, 2>(std::array<int64_t, 2>{4, 7});
+  });
   expect_refusal("q_len (3); wanted (2)",
                  [&](Case<float>& c) { c.q_len = Tensor<int64_t, 1>(std::array<int64_t, 1>{3}); });
 }
@@ -160,6 +165,8 @@ TEST(AttentionChecks, RefuseOutputsThatShareMemory) {
   expect_refusal(c, "dq shares memory with q", backward([&](auto& args) { args.q.data = c.dq.view().data; }));
   expect_refusal(c, "dv shares memory with dk", backward([&](auto& args) { args.dv.data = c.dk.view().data + 3; }));
   expect_refusal(c, "dslopes shares memory with dsinks", backward([](auto& args) { args.dsinks = args.dslopes; }));
+  expect_refusal(c, "d_additive shares memory with additive",
+                 backward([&](auto& args) { args.pattern.additive = args.d_additive; }));
 }
 
 TEST(AttentionChecks, RefuseGradientsOfWhatIsNotThere) {
@@ -174,6 +181,8 @@ TEST(AttentionChecks, RefuseGradientsOfWhatIsNotThere) {
   expect_refusal(c, "dbias is wanted but there are no bias", without([](auto& args) { args.pattern.bias = {}; }));
   expect_refusal(c, "dslopes is wanted but there are no slopes", without([](auto& args) { args.pattern.slopes = {}; }));
   expect_refusal(c, "dsinks is wanted but there are no sinks", without([](auto& args) { args.pattern.sinks = {}; }));
+  expect_refusal(c, "d_additive is wanted but there are no additive",
+                 without([](auto& args) { args.pattern.additive = {}; }));
 }
 
 TEST(AttentionChecks, RefuseRowsAndHeadsThatAreNotThere) {

@@ -61,11 +61,17 @@ void expect_empty(Case<T> c, const std::string& how) {
   expect_zeros("weights", weights);
   if (c.dbias.exists()) expect_zeros("dbias", c.dbias);
   if (c.dsinks.exists()) expect_zeros("dsinks", c.dsinks);
+  if (c.d_additive.exists()) expect_zeros("d_additive", c.d_additive);
 }
 
 template <class T>
-void expect_empty_rows(int64_t length, bool sink) {
+void expect_empty_rows(int64_t length, bool sink, bool additive = false) {
   Case<T> c = normal_case<T>(1, {2, length, length, 1, 1, 8, 8});
+  if (additive) {
+    // even where all that is seen would be NaN
+    c.additive = Tensor<Accumulator<T>, 2>(std::array<int64_t, 2>{1, 8});
+    c.additive.each([](auto& x, const auto& at) { x = at[1] == 3 ? kNaN<float> : 1.0f; });
+  }
   if (sink) {
     c.sinks = Tensor<Accumulator<T>, 1>(std::array<int64_t, 1>{1});
     c.sinks(0) = 0.7f;
@@ -98,6 +104,7 @@ TEST(AttentionFaults, RowsThatSeeNothingGiveZeroBothWays) {
         expect_empty_rows<float>(length, sink);
         expect_empty_rows<BFloat16>(length, sink);
         expect_empty_rows<Float16>(length, sink);
+        expect_empty_rows<float>(length, sink, true);
       }
     }
   });
@@ -265,6 +272,12 @@ const Hiding<T> kHidings[] = {
        c.bias.each([](auto& x, const auto& at) { x = (at[2] + at[3]) % 3 == 0 ? -kInf<Accumulator<T>> : 0.5f; });
      }},
     {"soft cap and causal", [](Case<T>& c) { c.right = 0, c.soft_cap = 2.0f; }},
+    {"causal, additive scores",
+     [](Case<T>& c) {
+       c.right = 0;
+       c.additive = Tensor<Accumulator<T>, 2>(std::array<int64_t, 2>{c.n.H, c.n.K});
+       c.additive.each([](auto& x, const auto& at) { x = at[1] % 2 == 0 ? 0.75f : -0.5f; });
+     }},
 };
 
 // Plants `value` into one row of `tensor`: rows that don't see the key, or keys that the row doesn't see, keep
@@ -297,6 +310,7 @@ void expect_local(const Hiding<T>& hiding, int64_t length, Tensor<T, 4> Case<T>:
         EXPECT_TRUE(same_bits(planted.dq(0, i, 0, c), clean.dq(0, i, 0, c))) << "row " << i;
     } else if (std::isnan(value) && tensor != &Case<T>::d_o) {
       for (int64_t c = 0; c < 3; ++c) EXPECT_TRUE(std::isnan(number(planted.o(0, i, 0, c)))) << "row " << i;
+      for (int64_t c = 0; c < 5; ++c) EXPECT_TRUE(std::isnan(number(planted.dq(0, i, 0, c)))) << "row " << i;
     }
   }
   // keys that no touched row sees keep their gradients
@@ -461,6 +475,22 @@ TEST(AttentionFaults, ASinkCountsOnceOverAllTiles) {
   }
 }
 
+TEST(AttentionFaults, LargeAdditiveScoresAddNothingFromLanesWithoutARow) {
+  // a row of zeros in an unused lane has scores of 128 ln 2, of which no maximum is subtracted: exp gives infinity
+  on_every_isa([] {
+    for (const int64_t rows : {1, 3, 17, 33}) {
+      Case<float> c = normal_case(20, {1, rows, 140, 1, 1, 5, 3});
+      c.k.each([](float& x, const auto&) { x = std::abs(x) + 20; });
+      c.scale = 1;
+      c.additive = Tensor<float, 2>(std::array<int64_t, 2>{1, 5});
+      c.additive.each([](float& x, const auto&) { x = 17.745f; });
+      c.poison_outputs();
+      expect_reference(c);
+      c.d_additive.each([](float& x, const auto&) { EXPECT_TRUE(std::isfinite(x)); });
+    }
+  });
+}
+
 // ---- memory
 
 TEST(AttentionFaults, AMaskOfOneColumnOrOfStrideZeroIsReadWithinItself) {
@@ -513,6 +543,7 @@ void expect_sizes_of_zero() {
       c.slopes = Tensor<Accumulator<T>, 1>(std::array<int64_t, 1>{n.H});
       c.sinks = c.slopes;
       c.bias = Tensor<Accumulator<T>, 4>(std::array<int64_t, 4>{n.B, n.H, n.Tq, n.Tk});
+      if (n.B == 2) c.additive = Tensor<Accumulator<T>, 2>(std::array<int64_t, 2>{n.H, n.K});
       c.poison_outputs();
       run(c);
       const Truth<T> truth = Truth<T>(c).with_gradients();
@@ -521,6 +552,7 @@ void expect_sizes_of_zero() {
       c.statistics.expect_all_written("statistics");
       c.dslopes.expect_all_written("dslopes");
       c.dsinks.expect_all_written("dsinks");
+      c.d_additive.expect_all_written("d_additive");
       expect_close("o", c.o, truth.exact.o, truth.o);
       expect_close("dv", c.dv, truth.exact.dv, truth.dv);
       const auto weights = c.weights();

@@ -92,5 +92,19 @@ TEST(AttentionForward, TendsToTheBestKeyAndToTheMeanAsScoresGrowAndVanish) {
   EXPECT_NEAR(c.o(0, 2, 0, 1), 1.666667f, 1e-6);
 }
 
+TEST(AttentionForward, AddsQueriesAndKeysInsideTanh) {
+  // scores 2 tanh(1) and 2 tanh(0), so weights 1 / (1 + exp(-1.523188)) and the rest
+  Case<float> c({1, 1, 2, 1, 1, 1, 1});
+  c.q(0, 0, 0, 0) = 0.5f;
+  c.k(0, 0, 0, 0) = 0.5f;
+  c.k(0, 1, 0, 0) = -0.5f;
+  c.v(0, 0, 0, 0) = 1;
+  c.additive = Tensor<float, 2>(std::array<int64_t, 2>{1, 1});
+  c.additive(0, 0) = 2;
+  attention_forward(c.forward());
+  EXPECT_NEAR(c.o(0, 0, 0, 0), 0.821007f, 1e-6);
+  EXPECT_NEAR(c.statistics(0, 0, 0).max, 1.523188f, 1e-6);
+}
+
 }  // namespace
 }  // namespace headlight

@@ -4,7 +4,8 @@
 //
 // For a query at row i of batch entry b and head h, with absolute position p = pos0 + i - q_begin[b], and
 // key row j with position r = j - k_begin[b], g = h / (H / Hkv):
-//   score(i,j)   = cap(scale * q_i . k_j) + bias(i,j) - slope_h * |p - r|       cap(s) = s, or c tanh(s/c)
+//   score(i,j)   = cap(scale * f(q_i, k_j)) + bias(i,j) - slope_h * |p - r|     cap(s) = s, or c tanh(s/c)
+//   f(q,k)       = q . k, or additive_h . tanh(q + k)
 //   visible(i,j) = k_begin <= j < k_begin + k_len,  q_begin <= i < q_begin + q_len,
 //                  p - left <= r <= p + right,  mask(i,j) != 0,  bias(i,j) != -inf
 //   P(i,j)       = exp(score - max_i) / sum_i over the visible keys   (a sink adds exp(sink_h - max_i) to sum_i)
@@ -14,6 +15,10 @@
 // that sees nothing gives o = 0, statistic {-inf, 0}; a visible NaN makes its own row NaN and no other; every
 // element of every output is written; any size may be 0; bits do not depend on threads, batch, or on whether
 // queries come all at once.
+//
+// f is the dot product (with scale 1 the "dot" score of Luong et al. 2015), scaled as in Vaswani et al. 2017; or,
+// with `additive`, the score of Bahdanau et al. 2015, v . tanh(W s + U h), where v is additive_h and the caller
+// has made q = W s and k = U h.
 //
 // T, which q, k, v, o and their gradients are stored as, is float, double, BFloat16 or Float16. Everything else is
 // held and computed in Accumulator<T>: float for the short floats, T itself otherwise.
@@ -50,11 +55,12 @@ struct AttentionPattern {
   View<const T, 4> bias{};           // (B|1, H|1, Tq|1, Tk|1), optional: added to the score
   View<const T, 1> slopes{};         // (H), optional: ALiBi
   View<const T, 1> sinks{};          // (H), optional
+  View<const T, 2> additive{};       // (H, K), optional: scores are scale * additive_h . tanh(q + k)
   std::optional<T> soft_cap{};       // c > 0
 };
 
-// Throws LogicError, before anything is written, when sizes do not fit together,
-// lengths leave their rows, or outputs overlap inputs or each other.
+// Throws LogicError, before anything is written, when sizes do not fit together, lengths leave their rows, or
+// outputs overlap inputs or each other.
 template <class T>
 struct AttentionForward {
   View<const T, 4> q;  // (B, Tq, H, K)
@@ -66,7 +72,9 @@ struct AttentionForward {
 };
 
 // Given dO and the forward's o and statistics: with D_i = do_i . o_i,
-//   dP = dO V^T,  dS = P (dP - D),  ds = dS * cap'(s),  dq = scale ds k,  dk = scale ds^T q,  dv = P^T dO.
+//   dP = dO V^T,  dS = P (dP - D),  ds = dS * cap'(s),  dq = scale ds k,  dk = scale ds^T q,  dv = P^T dO;
+// and in the additive form, with t_ij = tanh(q_i + k_j) and e_ij = scale ds_ij additive_h (1 - t_ij^2):
+//   dq_i = sum over j of e_ij,  dk_j = sum over i of e_ij,  d_additive_h = scale sum over i, j of ds_ij t_ij.
 // Gradients are set, each optional; dbias is dS summed over what the bias was broadcast to.
 template <class T>
 struct AttentionBackward {
@@ -80,6 +88,7 @@ struct AttentionBackward {
   View<Accumulator<T>, 4> dbias{};    // shape of bias
   View<Accumulator<T>, 1> dsinks{};   // (H)
   View<Accumulator<T>, 1> dslopes{};  // (H)
+  View<Accumulator<T>, 2> d_additive{};  // (H, K)
   AttentionPattern<Accumulator<T>> pattern{};
 };
 

@@ -25,7 +25,7 @@ int64_t entry_or(const View<const int64_t, 1>& view, int64_t b, int64_t otherwis
 // What one query row sees: the scores and weights of all keys.
 struct Row {
   std::vector<bool> visible;
-  std::vector<double> raw;     // scale q . k, before the cap
+  std::vector<double> raw;     // before the cap
   std::vector<double> score;   // -inf where invisible
   std::vector<double> weight;  // 0 where invisible
   std::vector<double> distance;
@@ -52,10 +52,18 @@ struct Rows {
     return pattern.bias.data == nullptr || double(broadcast_at(pattern.bias, b, h, i, j)) != -kInfinity;
   }
 
+  bool is_additive() const { return pattern.additive.data != nullptr; }
+  // tanh(q + k) of one column
+  double bent(int64_t b, int64_t h, int64_t i, int64_t j, int64_t c) const {
+    return std::tanh(double(q(b, i, h, c)) + double(k(b, j, group_of(h), c)));
+  }
   double raw_score(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    double dot = 0;
-    for (int64_t c = 0; c < q.size(3); ++c) dot += double(q(b, i, h, c)) * double(k(b, j, group_of(h), c));
-    return double(pattern.scale) * dot;
+    double sum = 0;
+    for (int64_t c = 0; c < q.size(3); ++c) {
+      sum += is_additive() ? double(pattern.additive(h, c)) * bent(b, h, i, j, c)
+                           : double(q(b, i, h, c)) * double(k(b, j, group_of(h), c));
+    }
+    return double(pattern.scale) * sum;
   }
 
   double final_score(double raw, double distance, int64_t b, int64_t h, int64_t i, int64_t j) const {
@@ -164,6 +172,7 @@ struct Backward {
   Rows<T> rows{args.q, args.k, args.pattern};
   Gradient<T, 4> dq{args.dq}, dk{args.dk}, dv{args.dv}, dbias{args.dbias};
   Gradient<T, 1> dsinks{args.dsinks}, dslopes{args.dslopes};
+  Gradient<T, 2> d_additive{args.d_additive};
 
   void run() {
     for (int64_t b = 0; b < args.q.size(0); ++b) {
@@ -177,6 +186,7 @@ struct Backward {
     dbias.store();
     dsinks.store();
     dslopes.store();
+    d_additive.store();
   }
 
   void add_row(int64_t b, int64_t h, int64_t i) {
@@ -206,8 +216,15 @@ struct Backward {
       ds *= 1 - t * t;
     }
     for (int64_t c = 0; c < args.q.size(3); ++c) {
-      if (dq.wanted()) dq.at(b, i, h, c) += ds * double(args.k(b, j, g, c));
-      if (dk.wanted()) dk.at(b, j, g, c) += ds * double(args.q(b, i, h, c));
+      // the derivatives of the raw score by q and by k
+      double by_q = double(args.k(b, j, g, c)), by_k = double(args.q(b, i, h, c));
+      if (rows.is_additive()) {
+        const double t = rows.bent(b, h, i, j, c);
+        by_q = by_k = double(args.pattern.additive(h, c)) * (1 - t * t);
+        if (d_additive.wanted()) d_additive.at(h, c) += ds * t;
+      }
+      if (dq.wanted()) dq.at(b, i, h, c) += ds * by_q;
+      if (dk.wanted()) dk.at(b, j, g, c) += ds * by_k;
     }
     for (int64_t c = 0; c < args.v.size(3) && dv.wanted(); ++c) {
       dv.at(b, j, g, c) += row.weight[j] * double(args.d_o(b, i, h, c));

@@ -126,7 +126,7 @@ class Operands {
   }
 
   const char* operation_;
-  std::array<Operand, 24> operands_;
+  std::array<Operand, 32> operands_;
   int count_ = 0;
 };
 
@@ -236,13 +236,16 @@ void require_operand(const char* operation, const char* gradient, bool wanted, c
     refuse(operation, std::string(gradient) + " is wanted but there are no " + name);
 }
 
-}  // namespace
+// How a call names its queries, and whether it sets them.
+struct Queries {
+  const char* name = "q";
+  const char* gradient = "dq";
+  bool output = false;
+};
 
 template <class T>
-void check(const AttentionForward<T>& args) {
-  const char* const operation = "attention_forward";
-  Operands operands(operation);
-  operands.input("q", args.q);
+void check_forward(const char* operation, const AttentionForward<T>& args, Queries queries, Operands& operands) {
+  operands.add(queries.name, args.q, queries.output);
   operands.input("k", args.k);
   operands.input("v", args.v);
   const Sizes n = check_queries_and_keys(operation, args.q, args.k);
@@ -254,10 +257,8 @@ void check(const AttentionForward<T>& args) {
 }
 
 template <class T>
-void check(const AttentionBackward<T>& args) {
-  const char* const operation = "attention_backward";
-  Operands operands(operation);
-  operands.input("q", args.q);
+void check_backward(const char* operation, const AttentionBackward<T>& args, Queries queries, Operands& operands) {
+  operands.add(queries.name, args.q, queries.output);
   operands.input("k", args.k);
   operands.input("v", args.v);
   const Sizes n = check_queries_and_keys(operation, args.q, args.k);
@@ -274,13 +275,62 @@ void check(const AttentionBackward<T>& args) {
   require_operand(operation, "dsinks", args.dsinks.data != nullptr, "sinks", args.pattern.sinks);
   require_operand(operation, "dslopes", args.dslopes.data != nullptr, "slopes", args.pattern.slopes);
   require_operand(operation, "d_additive", args.d_additive.data != nullptr, "additive", args.pattern.additive);
-  check_gradient(operation, "dq", args.dq, args.q.sizes, operands);
+  check_gradient(operation, queries.gradient, args.dq, args.q.sizes, operands);
   check_gradient(operation, "dk", args.dk, args.k.sizes, operands);
   check_gradient(operation, "dv", args.dv, args.v.sizes, operands);
   check_gradient(operation, "dbias", args.dbias, args.pattern.bias.sizes, operands);
   check_gradient(operation, "dsinks", args.dsinks, {n.H}, operands);
   check_gradient(operation, "dslopes", args.dslopes, {n.H}, operands);
   check_gradient(operation, "d_additive", args.d_additive, {n.H, n.K}, operands);
+}
+
+template <class T>
+void check_projection(const char* operation, const View<const T, 4>& q, const View<const T, 3>& w,
+                      const View<const T, 4>& projected, const View<const T, 4>& k, Operands& operands) {
+  operands.input("q", q);
+  operands.input("w", w);
+  require_sizes(operation, "w", w, {q.size(2), q.size(3), k.size(3)});
+  require_sizes(operation, "projected", projected, {q.size(0), q.size(1), q.size(2), k.size(3)});
+}
+
+}  // namespace
+
+template <class T>
+void check(const AttentionForward<T>& args) {
+  const char* const operation = "attention_forward";
+  Operands operands(operation);
+  check_forward(operation, args, {}, operands);
+}
+
+template <class T>
+void check(const AttentionBackward<T>& args) {
+  const char* const operation = "attention_backward";
+  Operands operands(operation);
+  check_backward(operation, args, {}, operands);
+}
+
+template <class T>
+void check(const BilinearForward<T>& args) {
+  const char* const operation = "bilinear_attention_forward";
+  Operands operands(operation);
+  check_projection<T>(operation, args.q, args.w, args.projected, args.k, operands);
+  require_unit_stride(operation, "projected", args.projected);
+  check_forward(operation, attention_of(args), {"projected", "d_projected", true}, operands);
+}
+
+template <class T>
+void check(const BilinearBackward<T>& args) {
+  const char* const operation = "bilinear_attention_backward";
+  Operands operands(operation);
+  check_projection<T>(operation, args.q, args.w, args.projected, args.k, operands);
+  check_backward(operation, attention_of(args), {"projected", "d_projected"}, operands);
+  require_operand(operation, "dq", args.dq.data != nullptr, "d_projected", args.d_projected);
+  require_operand(operation, "dw", args.dw.data != nullptr, "d_projected", args.d_projected);
+  require_unit_stride(operation, "d_projected", args.d_projected);
+  require_unit_stride(operation, "dq", args.dq);
+  require_unit_stride(operation, "dw", args.dw);
+  check_gradient(operation, "dq", args.dq, args.q.sizes, operands);
+  check_gradient(operation, "dw", args.dw, args.w.sizes, operands);
 }
 
 template <class T>
@@ -315,5 +365,9 @@ HEADLIGHT_INSTANTIATE(double)
 HEADLIGHT_INSTANTIATE(BFloat16)
 HEADLIGHT_INSTANTIATE(Float16)
 #undef HEADLIGHT_INSTANTIATE
+template void check(const BilinearForward<float>&);
+template void check(const BilinearForward<double>&);
+template void check(const BilinearBackward<float>&);
+template void check(const BilinearBackward<double>&);
 
 }  // namespace headlight

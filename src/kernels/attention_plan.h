@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "headlight/kernels/attention.h"
+#include "headlight/kernels/bilinear_attention.h"
 
 namespace headlight {
 
@@ -136,5 +137,37 @@ template <class T>
 void check(const AttentionBackward<T>& args);
 template <class T>
 void check(const AttentionRows<T>& args);
+template <class T>
+void check(const BilinearForward<T>& args);
+template <class T>
+void check(const BilinearBackward<T>& args);
+
+// The attention that a bilinear one does on its projected queries.
+template <class T>
+AttentionForward<T> attention_of(const BilinearForward<T>& args) {
+  return {.q = args.projected,
+          .k = args.k,
+          .v = args.v,
+          .o = args.o,
+          .statistics = args.statistics,
+          .pattern = args.pattern};
+}
+template <class T>
+AttentionBackward<T> attention_of(const BilinearBackward<T>& args) {
+  return {.q = args.projected,
+          .k = args.k,
+          .v = args.v,
+          .o = args.o,
+          .statistics = args.statistics,
+          .d_o = args.d_o,
+          .dq = args.d_projected,
+          .dk = args.dk,
+          .dv = args.dv,
+          .dbias = args.dbias,
+          .dsinks = args.dsinks,
+          .dslopes = args.dslopes,
+          .d_additive = args.d_additive,
+          .pattern = args.pattern};
+}
 
 }  // namespace headlight

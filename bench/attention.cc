@@ -64,15 +64,24 @@ class Attention {
                         .dv = dv_,
                         .pattern = pattern_});
   }
-  // Calls use(weights), (B, H, rows, T), for all rows, `at_once` at a time.
+  // Calls use(weights), (B, heads, rows, T), for all rows of all heads, so many at a time.
   template <class Use>
-  void rows(int64_t at_once, Use use) {
-    if (weights_.count() == 0) weights_ = Buffer<float>(s_.B * s_.H * at_once * s_.T);
-    for (int64_t row = 0; row < s_.T; row += at_once) {
-      const View<float, 4> weights = weights_.view<4>({s_.B, s_.H, std::min(at_once, s_.T - row), s_.T});
-      attention_rows(
-          {.q = q_, .k = k_, .statistics = statistics(), .row_begin = row, .weights = weights, .pattern = pattern_});
-      use(weights);
+  void rows(int64_t heads, int64_t rows, Use use) {
+    const int64_t most = s_.B * heads * std::min(rows, s_.T) * s_.T;
+    if (weights_.count() < most) weights_ = Buffer<float>(most);
+    for (int64_t head = 0; head < s_.H; head += heads) {
+      for (int64_t row = 0; row < s_.T; row += rows) {
+        const View<float, 4> weights =
+            weights_.view<4>({s_.B, std::min(heads, s_.H - head), std::min(rows, s_.T - row), s_.T});
+        attention_rows({.q = q_,
+                        .k = k_,
+                        .statistics = statistics(),
+                        .head_begin = head,
+                        .row_begin = row,
+                        .weights = weights,
+                        .pattern = pattern_});
+        use(weights);
+      }
     }
   }
 
@@ -126,29 +135,34 @@ double sum_of(const View<float, 4>& weights) {
   return sum;
 }
 
-// Medians in forwards: the weights of all rows, streamed as the head scores stream them, and the scores without the
-// model's forward that they begin with.
+// Medians in forwards: the weights of all rows, streamed as the head scores stream them or by the heads, and the scores
+// without the model's forward that they begin with.
 nlohmann::json explain_costs(const Shape& s, bool json) {
-  constexpr int64_t kRowsAtOnce = 32;
+  constexpr int64_t kRowsAtOnce = 32, kRowsOfOneHead = 256;
   Attention causal(s, true), full(s, false);
   Scored scored(s);
   double unused = 0;
+  const auto ignore = [](const View<float, 4>&) {};
   std::vector<Work> all{
       {"forward, causal", 0, [&] { causal.forward(); }},
-      {"rows, causal", 0, [&] { causal.rows(kRowsAtOnce, [](const View<float, 4>&) {}); }},
+      {"rows, causal", 0, [&] { causal.rows(s.H, kRowsAtOnce, ignore); }},
+      {"rows by heads, causal", 0, [&] { causal.rows(1, kRowsOfOneHead, ignore); }},
       {"forward, full", 0, [&] { full.forward(); }},
-      {"rows, full", 0, [&] { full.rows(kRowsAtOnce, [](const View<float, 4>&) {}); }},
+      {"rows, full", 0, [&] { full.rows(s.H, kRowsAtOnce, ignore); }},
+      {"rows by heads, full", 0, [&] { full.rows(1, kRowsOfOneHead, ignore); }},
       {"rows and plain sums, full", 0,
-       [&] { full.rows(kRowsAtOnce, [&](const View<float, 4>& weights) { unused += sum_of(weights); }); }},
+       [&] { full.rows(s.H, kRowsAtOnce, [&](const View<float, 4>& weights) { unused += sum_of(weights); }); }},
       {"model's forward", 0, [&] { scored.forward(); }},
       {"head scores and forward", 0, [&] { unused += head_scores(scored.model, scored.repeated).row_sum_error; }}};
   measure(all, kRounds);
-  const double causal_forward = all[0].median(), full_forward = all[2].median();
+  const double causal_forward = all[0].median(), full_forward = all[3].median();
   const std::vector<std::pair<std::string, double>> costs{
       {"rows, causal", all[1].median() / causal_forward},
-      {"rows, full", all[3].median() / full_forward},
-      {"rows and plain sums, full", all[4].median() / full_forward},
-      {"head scores, causal", (all[6].median() - all[5].median()) / causal_forward}};
+      {"rows by heads, causal", all[2].median() / causal_forward},
+      {"rows, full", all[4].median() / full_forward},
+      {"rows by heads, full", all[5].median() / full_forward},
+      {"rows and plain sums, full", all[6].median() / full_forward},
+      {"head scores, causal", (all[8].median() - all[7].median()) / causal_forward}};
   nlohmann::json out{{"shape", s.text()}};
   if (!json) fmt::print("\n{:<28} {:>9} {:>10}\n", s.text(), "us", "forwards");
   for (const Work& work : all) {

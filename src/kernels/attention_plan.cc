@@ -6,8 +6,6 @@
 namespace headlight {
 namespace {
 
-constexpr int64_t kMostRowsPerTask = 256;
-constexpr int64_t kTasksPerThread = 4;
 constexpr int64_t kFar = int64_t{1} << 20;
 
 int64_t saturated_add(int64_t a, int64_t b) {
@@ -59,20 +57,17 @@ double Band::distance(int64_t row, int64_t key) const {
 template <class T>
 TaskList::TaskList(const AttentionPattern<T>& pattern, int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t block,
                    int threads)
-    : B_(B), H_(H), Tq_(Tq), Tk_(Tk), rows_per_task_(std::max(block, kMostRowsPerTask)), count_(0) {
-  const auto count_tasks = [&] {
+    : B_(B), H_(H), Tq_(Tq), Tk_(Tk) {
+  const auto count_tasks = [&](int64_t rows_per_task) {
     int64_t tasks = 0;
     for (int64_t b = 0; b < B; ++b) {
       const int64_t rows = spans_of(pattern, b, Tq, Tk).q.size();
-      tasks += H * std::max<int64_t>(1, ceil_div(rows, rows_per_task_));
+      tasks += H * std::max<int64_t>(1, ceil_div(rows, rows_per_task));
     }
     return tasks;
   };
-  count_ = count_tasks();
-  while (count_ < kTasksPerThread * threads && rows_per_task_ / 2 >= block) {
-    rows_per_task_ /= 2;
-    count_ = count_tasks();
-  }
+  rows_per_task_ = rows_for_tasks(block, threads, count_tasks);
+  count_ = count_tasks(rows_per_task_);
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 // same places alone and inside a padded batch; and nothing but the grouping of whole blocks into tasks
 // depends on the number of threads, so that it cannot change a bit of the result.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,9 +14,10 @@
 
 namespace headlight {
 
-constexpr int64_t kTileKeys = 128;    // keys whose scores are held at once
-constexpr int64_t kChunkKeys = 1024;  // keys after which partial results are merged
-constexpr int64_t kFewRows = 8;       // query rows of a key/value head, up to which they are done together
+constexpr int64_t kTileKeys = 128;      // keys whose scores are held at once
+constexpr int64_t kChunkKeys = 1024;    // keys after which partial results are merged
+constexpr int64_t kTasksPerThread = 4;  // at least, where rows or keys can be cut that far
+constexpr int64_t kFewRows = 8;         // query rows of a key/value head, up to which they are done together
 
 // Half open; empty when end <= begin.
 struct Range {
@@ -57,6 +59,16 @@ class Band {
   std::optional<int64_t> right_;
   int64_t k_len_;
 };
+
+// Rows of each task: a multiple of `block`, as many as give each of several threads several tasks. count(rows) is how
+// many tasks there are then.
+template <class Count>
+int64_t rows_for_tasks(int64_t block, int threads, Count count) {
+  constexpr int64_t kMostRows = 256;
+  int64_t rows = std::max(block, kMostRows);
+  while (threads > 1 && count(rows) < kTasksPerThread * threads && rows / 2 >= block) rows /= 2;
+  return rows;
+}
 
 // Consecutive query rows of one head of one batch entry, done by one worker.
 struct Task {

@@ -236,7 +236,11 @@ void store_rows(const Accumulator<S>* from, Accumulator<S> factor, View<S, 2> to
 template <class S>
 void store_zeros(View<S, 2> to) {
   for (int64_t i = 0; i < to.size(0); ++i) {
-    for (int64_t c = 0; c < to.size(1); ++c) to(i, c) = S{};
+    if (to.stride(1) == 1) {
+      std::fill_n(to.data + i * to.stride(0), to.size(1), S{});
+    } else {
+      for (int64_t c = 0; c < to.size(1); ++c) to(i, c) = S{};
+    }
   }
 }
 

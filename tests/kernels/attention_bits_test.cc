@@ -320,6 +320,34 @@ TEST(AttentionRows, HaveTheLargestScoreAtTheStatisticsMaximum) {
   }
 }
 
+using AttentionRowsThreads = ThreadsAfter;
+
+// Tasks of many blocks of rows, each of which sees some of the tiles, beside single rows.
+TEST_F(AttentionRowsThreads, GiveTogetherWhatTheyGiveOneByOne) {
+  Case<float> c = plain_case<float>(1003, {2, 300, 290, 2, 1, 24, 8});
+  using Window = std::pair<std::optional<int64_t>, std::optional<int64_t>>;
+  for (const Window& window : {Window{}, Window{std::nullopt, 0}, Window{70, 20}}) {
+    c.left = window.first;
+    c.right = window.second;
+    attention_forward(c.forward());
+    const Tensor<float, 4> together = c.weights();
+    set_threads(1);
+    attention_rows(c.rows(together));
+    together.expect_all_written("weights");
+    for (int64_t row = 0; row < c.n.Tq; ++row) {
+      const Tensor<float, 4> alone({c.n.B, c.n.H, 1, c.n.Tk});
+      attention_rows(c.rows(alone, row));
+      expect_same_bits("row", alone, part(together, 2, row, row + 1));
+    }
+    for (int threads : {2, 7}) {
+      set_threads(threads);
+      const Tensor<float, 4> again = c.weights();
+      attention_rows(c.rows(again));
+      expect_same_bits("weights", again, together);
+    }
+  }
+}
+
 template <class T>
 void expect_parts_of_rows(uint64_t seed) {
   const Case<T> c = random_case<T>(seed);

@@ -188,10 +188,8 @@ void check_cache(const BasicModel<T>& model, const Batch& batch, const typename 
     throw LogicError("forward", std::to_string(cache.length()) + " tokens in the cache and " +
                                     std::to_string(batch.time) + " more; it holds " + std::to_string(cache.capacity()));
   }
-  for (int64_t block = 0; block < model.config().blocks; ++block) {
-    const std::string pattern = "blocks." + std::to_string(block) + ".attn.hook_pattern";
-    if (run.is_wanted(model.sites().find(pattern))) throw LogicError("forward", pattern + " is not kept with a cache");
-  }
+  if (run.keeps_recomputed)
+    throw LogicError("forward", "what hook_pattern is recomputed from is not kept with a cache");
 }
 
 // the stream before block `first`, copied from a run that has it

@@ -11,6 +11,7 @@
 #include "headlight/base/error.h"
 #include "headlight/formats/gguf.h"
 #include "headlight/text/tokenizer_metadata.h"
+#include "model/llama_parts.h"
 #include "model/loading.h"
 
 namespace headlight {
@@ -56,7 +57,7 @@ ModelConfig config_of(const Gguf& file) {
   const auto size_or = [&](const char* key, int64_t otherwise) {
     return file.has(prefix + key) ? size(key) : otherwise;
   };
-  ModelConfig config;
+  ModelConfig config = llama_arrangement();
   config.context = size("context_length");
   config.width = size("embedding_length");
   config.blocks = size("block_count");
@@ -64,19 +65,14 @@ ModelConfig config_of(const Gguf& file) {
   config.key_value_heads = size_or("attention.head_count_kv", config.heads);
   config.head_width = size_or("attention.key_length", 0);
   config.value_width = size_or("attention.value_length", 0);
-  config.feed_forward = FeedForward::kSiluGated;
   config.feed_forward_width = size("feed_forward_length");
-  config.norm = NormKind::kRmsNorm;
   config.norm_epsilon = file.number(prefix + "attention.layer_norm_rms_epsilon", 1e-12, 0.1);
-  config.positions = Positions::kRotary;
-  config.rotary_pairs = RotaryPairs::kAdjacent;
   config.rotary_width = size_or("rope.dimension_count", 0);
   const std::string base = prefix + "rope.freq_base", scaling = prefix + "rope.scaling.type";
   config.rotary_base = file.has(base) ? file.number(base, 1.0001, 1e12) : 10000;
   if (file.has(scaling) && file.text(scaling) != "none") {
     refuse(file, "key " + scaling, file.text(scaling), "expected none");
   }
-  config.biases = false;
   config.tied = file.find("output.weight") == nullptr;
   const GgufTensor* embedding = file.find("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
@@ -86,43 +82,15 @@ ModelConfig config_of(const Gguf& file) {
   return resolve(config);
 }
 
-// One parameter and the tensor that holds it.
-struct Source {
-  std::string parameter;
-  std::string tensor;
-  bool transposed;  // (out, in) in the file, (in, out) here
-};
-
-std::vector<Source> sources_of(const ModelConfig& config) {
-  std::vector<Source> out{{"embed.W_E", "token_embd.weight", false}, {"ln_final.w", "output_norm.weight", false}};
-  if (!config.tied) out.push_back({"unembed.W_U", "output.weight", true});
-  for (int64_t block = 0; block < config.blocks; ++block) {
-    const auto add = [&](const char* parameter, const char* tensor, bool transposed) {
-      out.push_back(
-          {fmt::format("blocks.{}.{}", block, parameter), fmt::format("blk.{}.{}.weight", block, tensor), transposed});
-    };
-    add("ln1.w", "attn_norm", false);
-    add("attn.W_Q", "attn_q", true);
-    add("attn.W_K", "attn_k", true);
-    add("attn.W_V", "attn_v", true);
-    add("attn.W_O", "attn_output", true);
-    add("ln2.w", "ffn_norm", false);
-    add("mlp.W_gate", "ffn_gate", true);
-    add("mlp.W_in", "ffn_up", true);
-    add("mlp.W_out", "ffn_down", true);
-  }
-  return out;
-}
-
 // The tensor of each source, in order. All shapes are checked before memory is taken for weights.
 std::vector<const GgufTensor*> tensors_of(const Gguf& file, const ModelConfig& config,
-                                          const std::vector<Source>& sources) {
+                                          const std::vector<LlamaPart>& sources) {
   const ParameterTable table = parameter_table(config);
   std::vector<const GgufTensor*> out;
-  for (const Source& source : sources) {
+  for (const LlamaPart& source : sources) {
     std::vector<int64_t> shape = table[table.find(source.parameter)].shape;
     if (source.transposed) std::swap(shape[0], shape[1]);
-    out.push_back(&file.tensor(source.tensor, shape));
+    out.push_back(&file.tensor(source.gguf, shape));
   }
   for (const GgufTensor& tensor : file.tensors()) {
     if (std::find(out.begin(), out.end(), &tensor) != out.end()) continue;
@@ -139,7 +107,7 @@ ModelConfig gguf_config(const std::filesystem::path& path) { return config_of(Gg
 Model load_gguf(const std::filesystem::path& path) {
   const Gguf file(path);
   const ModelConfig config = config_of(file);
-  const std::vector<Source> sources = sources_of(config);
+  const std::vector<LlamaPart> sources = llama_parts(config);
   const std::vector<const GgufTensor*> tensors = tensors_of(file, config, sources);
   Model model(config);
   for (std::size_t i = 0; i < sources.size(); ++i) {

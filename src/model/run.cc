@@ -92,6 +92,9 @@ int64_t plan_state(typename BasicRun<T>::State& run, const ModelConfig& config,
     for (int slot : sites.match(pattern)) want(sites, slot, run.wanted);
   }
   for (const Intervention& x : options.interventions) want(sites, sites.find(x.site), run.wanted);
+  for (std::size_t i = 0; i < run.wanted.size(); ++i) {
+    if (run.wanted[i] && sites.slots()[i].use == SlotUse::kRecomputed) run.keeps_recomputed = true;
+  }
   run.interventions.resize(sites.slots().size());
   return place_slots<T>(run, size, time);
 }

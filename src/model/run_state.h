@@ -32,11 +32,12 @@ struct BasicRun<T>::State {
   int64_t size = 0;      // B of the batch that ran last
   int64_t time = 0;      // T of it
   bool has_run = false;
-  int64_t table_length = 0;     // positions in the tables
-  Buffer<int32_t> positions;    // (B, T) of the batch that ran last
-  std::vector<int64_t> offset;  // per slot: its first element in `memory`, or -1 when it is not stored
-  std::vector<bool> wanted;     // per slot: captured, or touched by an intervention
-  std::vector<bool> own;        // per slot: it has a place of its own, so that it is there after the forward
+  bool keeps_recomputed = false;  // a site that is recomputed by rows was asked for
+  int64_t table_length = 0;       // positions in the tables
+  Buffer<int32_t> positions;      // (B, T) of the batch that ran last
+  std::vector<int64_t> offset;    // per slot: its first element in `memory`, or -1 when it is not stored
+  std::vector<bool> wanted;       // per slot: captured, or touched by an intervention
+  std::vector<bool> own;          // per slot: it has a place of its own, so that it is there after the forward
   std::vector<std::vector<PreparedIntervention<T>>> interventions;  // per slot
   Buffer<T> memory;
 

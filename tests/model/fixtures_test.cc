@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> fixture_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(HEADLIGHT_SOURCE_DIR "/tests/fixtures/model")) {
-    names.push_back(entry.path().stem().string());
+    if (entry.is_regular_file()) names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -39,6 +39,19 @@ find_compiler() {
   done
 }
 
+# Names the first Clang that links a fuzzer.
+find_clang() {
+  local name
+  for name in clang++ clang++-{14..20}; do
+    [ "$(major_version "$name")" -ge 14 ] || continue
+    if echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+      "$name" -x c++ - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null; then
+      echo "$name"
+      return
+    fi
+  done
+}
+
 # build PRESET [OPTION...]: configures and builds. What the tools say is shown when they fail.
 build() {
   local preset=$1 log

@@ -49,8 +49,11 @@ void add_model_options(Options& options, ModelConfig& c) {
                  "how the order of tokens enters");
   options.number("--rotary-base", c.rotary_base, {1, 1e12}, "base of the rotary angles");
   options.integer("--rotary-width", c.rotary_width, kSizeOrDefault, "coordinates of a head that are turned", "all");
+  options.flag("--query-key-norm", c.query_key_norm, "RMSNorm of each head's queries and keys");
+  options.integer("--window", c.window, kSizeOrDefault, "keys that a query sees, its own among them", "all");
   options.flag("--tied", c.tied, "the unembedding is the embedding transposed");
-  options.flag("--no-biases", c.biases, "no biases in linear maps and norms", false);
+  options.action(
+      "--no-biases", [&c] { c.biases = kNoBiases; }, "no biases in linear maps and norms");
   options.flag("--bidirectional", c.causal, "every token sees all tokens", false);
 }
 

@@ -183,13 +183,16 @@ int64_t JsonReader::whole(const std::string& key, int64_t min, int64_t max) {
   return whole_of(value(key), key, min, max);
 }
 
-double JsonReader::number(const std::string& key, double min, double max) {
-  const json& found = value(key);
+double JsonReader::number_of(const json& found, const std::string& key, double min, double max) const {
   const double number = found.is_number() ? found.get<double>() : std::nan("");
   if (!(number >= min && number <= max)) {
     fail(key, found_text(found), fmt::format("expected a number from {} to {}", min, max));
   }
   return number;
+}
+
+double JsonReader::number(const std::string& key, double min, double max) {
+  return number_of(value(key), key, min, max);
 }
 
 bool JsonReader::boolean(const std::string& key) {
@@ -216,13 +219,33 @@ std::size_t JsonReader::choice(const std::string& key, std::initializer_list<std
   fail(key, found_text(found), expected);
 }
 
-std::vector<int64_t> JsonReader::wholes(const std::string& key, int64_t min, int64_t max) {
+const json& JsonReader::list_of(const std::string& key, const std::string& expected) {
   const json& found = value(key);
-  if (!found.is_array()) fail(key, found_text(found), "expected a list of whole numbers");
+  if (!found.is_array()) fail(key, found_text(found), expected);
+  return found;
+}
+
+std::vector<int64_t> JsonReader::wholes(const std::string& key, int64_t min, int64_t max) {
   std::vector<int64_t> list;
-  list.reserve(found.size());
-  for (const json& element : found) {
+  for (const json& element : list_of(key, "expected a list of whole numbers")) {
     list.push_back(whole_of(element, fmt::format("{}[{}]", key, list.size()), min, max));
+  }
+  return list;
+}
+
+std::vector<double> JsonReader::numbers(const std::string& key, double min, double max) {
+  std::vector<double> list;
+  for (const json& element : list_of(key, "expected a list of numbers")) {
+    list.push_back(number_of(element, fmt::format("{}[{}]", key, list.size()), min, max));
+  }
+  return list;
+}
+
+std::vector<std::string> JsonReader::texts(const std::string& key) {
+  std::vector<std::string> list;
+  for (const json& element : list_of(key, "expected a list of strings")) {
+    if (!element.is_string()) fail(fmt::format("{}[{}]", key, list.size()), found_text(element), "expected a string");
+    list.push_back(element.get<std::string>());
   }
   return list;
 }

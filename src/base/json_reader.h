@@ -53,6 +53,8 @@ class JsonReader {
   // the position in `choices` of the key's text
   std::size_t choice(const std::string& key, std::initializer_list<std::string_view> choices);
   std::vector<int64_t> wholes(const std::string& key, int64_t min, int64_t max = kMaxWhole);
+  std::vector<std::string> texts(const std::string& key);
+  std::vector<double> numbers(const std::string& key, double min, double max);
   JsonReader object(const std::string& key);
   // any value
   const nlohmann::json& value(const std::string& key);
@@ -65,6 +67,8 @@ class JsonReader {
 
  private:
   int64_t whole_of(const nlohmann::json& value, const std::string& key, int64_t min, int64_t max) const;
+  double number_of(const nlohmann::json& value, const std::string& key, double min, double max) const;
+  const nlohmann::json& list_of(const std::string& key, const std::string& expected);
 
   const nlohmann::json* object_;
   std::string where_;

@@ -27,23 +27,21 @@ class AttentionCheck {
  public:
   AttentionCheck(const Model& model, const Batch& batch, const Run& run, int64_t b)
       : model_(model), config_(model.config()), batch_(batch), run_(run), b_(b), n_(batch.lengths[b]) {
-    pattern_.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_width));
-    if (config_.causal) pattern_.right = 0;
     slopes_ = Buffer<double>(config_.positions == Positions::kAlibi ? config_.heads : 0);
     for (int64_t h = 0; h < slopes_.count(); ++h) {
       // the kernel holds them in fp32
       slopes_[h] = static_cast<double>(static_cast<float>(alibi_slopes(config_.heads)[static_cast<std::size_t>(h)]));
     }
-    if (slopes_.count() > 0) pattern_.slopes = slopes_.view<1>({config_.heads});
   }
 
   void compare(int64_t block, Largest& error) const {
-    const std::string name = "blocks." + std::to_string(block) + ".attn.hook_";
-    const std::string turned = config_.positions == Positions::kRotary ? "rot_" : "";
-    const Operand q(run_.site(name + turned + "q"), batch_, b_);
-    const Operand k(run_.site(name + turned + "k"), batch_, b_);
-    const Operand v(run_.site(name + "v"), batch_, b_);
-    const View<const float, 4> z = run_.site(name + "z");
+    const std::string prefix = "blocks." + std::to_string(block) + ".attn.";
+    const Operand q(run_.site(queries_site(config_, prefix)), batch_, b_);
+    const Operand k(run_.site(keys_site(config_, prefix)), batch_, b_);
+    const Operand v(run_.site(prefix + "hook_v"), batch_, b_);
+    const View<const float, 4> z = run_.site(prefix + "hook_z");
+    AttentionPattern<double> pattern = attention_pattern<double>(config_, block);
+    if (slopes_.count() > 0) pattern.slopes = slopes_.view<1>({config_.heads});
     Buffer<double> wanted(config_.heads * n_);
     Buffer<float> found(batch_.size * config_.heads * batch_.time);
     constexpr int64_t kMostRows = 16;
@@ -52,11 +50,11 @@ class AttentionCheck {
     for (int64_t i = n_ - 1; i >= 0; i -= every) {
       const View<double, 4> reference = wanted.view<4>({1, config_.heads, 1, n_});
       reference::attention_rows<double>(
-          {.q = q.view, .k = k.view, .statistics = {}, .row_begin = i, .weights = reference, .pattern = pattern_});
+          {.q = q.view, .k = k.view, .statistics = {}, .row_begin = i, .weights = reference, .pattern = pattern});
       const View<float, 4> weights = found.view<4>({batch_.size, config_.heads, 1, batch_.time});
       pattern_rows<float>(model_, batch_, run_, block, 0, batch_.begins[b_] + i, weights);
       for (int64_t h = 0; h < config_.heads; ++h) {
-        const double scale = 1 + score_size(q, k, i, h);
+        const double scale = 1 + score_size(q, k, pattern, i, h);
         for (int64_t j = 0; j < n_; ++j) {
           const double kernel = static_cast<double>(weights(b_, h, 0, batch_.begins[b_] + j));
           error.take(std::abs(kernel - reference(0, h, 0, j)) / scale);
@@ -68,15 +66,18 @@ class AttentionCheck {
 
  private:
   // the largest sum of the absolute terms of a score of row i: what its rounding is relative to
-  double score_size(const Operand& q, const Operand& k, int64_t i, int64_t h) const {
+  double score_size(const Operand& q, const Operand& k, const AttentionPattern<double>& pattern, int64_t i,
+                    int64_t h) const {
     const int64_t g = h / (config_.heads / config_.key_value_heads);
     double largest = 0;
-    for (int64_t j = 0; j < n_; ++j) {
+    const int64_t begin = pattern.left ? std::max<int64_t>(0, i - *pattern.left) : 0;
+    const int64_t end = pattern.right ? std::min(n_, i + *pattern.right + 1) : n_;
+    for (int64_t j = begin; j < end; ++j) {
       double size = 0;
       for (int64_t c = 0; c < config_.head_width; ++c) size += std::abs(q.view(0, i, h, c) * k.view(0, j, g, c));
-      size *= pattern_.scale;
+      size *= pattern.scale;
       if (slopes_.count() > 0) size += slopes_[h] * static_cast<double>(std::abs(i - j));
-      if (!config_.causal || j <= i) largest = std::max(largest, size);
+      largest = std::max(largest, size);
     }
     return largest;
   }
@@ -103,7 +104,6 @@ class AttentionCheck {
   const Run& run_;
   const int64_t b_;  // the sequence
   const int64_t n_;  // its length
-  AttentionPattern<double> pattern_;
   Buffer<double> slopes_;
 };
 

@@ -12,10 +12,6 @@ namespace {
 
 std::string block_name(int64_t block) { return "blocks." + std::to_string(block) + "."; }
 
-const float* optional_vector(const Model& model, const std::string& name) {
-  return model.parameters().contains(name) ? model.vector(name).data : nullptr;
-}
-
 // Where each component's rows lie: row (b, t) begins at data + (b T + t) stride; a bias is the same in every row.
 struct Component {
   std::string name;
@@ -43,6 +39,7 @@ std::vector<Component> components_of(const Model& model, const Run& run, bool he
   };
   add("embed", "hook_embed");
   if (model.sites().contains("hook_pos_embed")) add("positions", "hook_pos_embed");
+  if (model.sites().contains("hook_type_embed")) add("token types", "hook_type_embed");
   for (int64_t block = 0; block < model.config().blocks; ++block) {
     if (heads) {
       add_heads(model, run, block, components);
@@ -69,11 +66,14 @@ void check_place(const Model& model, const Batch& batch, const LogitPlace& place
 // Shares of one logit. `direction` is d(logit) / d(normalised component): w_d W_U[d, v] / scale.
 class Shares {
  public:
-  Shares(const Model& model, const FrozenNorm& norm) : model_(model), norm_(norm), direction_(size()) {}
+  Shares(const Model& model, const FrozenNorm& norm)
+      : model_(model), norm_(norm), unembedding_bias_(optional_vector(model, "unembed.b_U")), direction_(size()) {}
 
   void point_at(int32_t token, double scale) {
     const View<const float, 2> unembedding = model_.unembedding();
-    total_ = bias_ = bias_magnitude_ = total_magnitude_ = 0;
+    total_ = total_magnitude_ = 0;
+    bias_ = unembedding_bias_ == nullptr ? 0 : static_cast<double>(unembedding_bias_[token]);
+    bias_magnitude_ = std::abs(bias_);
     for (std::size_t d = 0; d < size(); ++d) {
       const double u = static_cast<double>(unembedding(static_cast<int64_t>(d), token));
       direction_[d] = u / scale * (norm_.weight == nullptr ? 1.0 : static_cast<double>(norm_.weight[d]));
@@ -113,8 +113,9 @@ class Shares {
 
   const Model& model_;
   const FrozenNorm norm_;
-  std::vector<double> direction_;  // (D)
-  double total_ = 0;               // sum of direction_
+  const float* const unembedding_bias_;  // (V), or absent
+  std::vector<double> direction_;        // (D)
+  double total_ = 0;                     // sum of direction_
   double total_magnitude_ = 0;
   double bias_ = 0;
   double bias_magnitude_ = 0;
@@ -213,7 +214,9 @@ std::vector<std::vector<TokenWeight>> raised_tokens(const Model& model, const He
 
 std::vector<std::string> captures_for_attribution(const Model& model, const AttributionOptions& options) {
   std::vector<std::string> captures{"hook_embed"};
-  if (model.sites().contains("hook_pos_embed")) captures.push_back("hook_pos_embed");
+  for (const char* site : {"hook_pos_embed", "hook_type_embed"}) {
+    if (model.sites().contains(site)) captures.emplace_back(site);
+  }
   if (model.sites().contains(kFinalScale)) captures.push_back(kFinalScale);
   if (model.config().blocks == 0) return captures;
   captures.push_back(options.heads ? "blocks.*.attn.hook_result" : "blocks.*.hook_attn_out");
@@ -222,13 +225,14 @@ std::vector<std::string> captures_for_attribution(const Model& model, const Attr
 }
 
 bool has_direct_logits(const ModelConfig& config) {
-  return config.norm_placement == NormPlacement::kPre || config.norm == NormKind::kNone;
+  return config.unembedding && !config.embedding_norm && !config.prediction_head &&
+         (config.norm_placement == NormPlacement::kPre || config.norm == NormKind::kNone);
 }
 
 Attribution direct_attribution(const Model& model, const Batch& batch, const Run& run,
                                const std::vector<LogitPlace>& places, const AttributionOptions& options) {
   if (!has_direct_logits(model.config())) {
-    throw LogicError("direct_attribution", "the stream of a post-norm model is normalised after every write");
+    throw LogicError("direct_attribution", "the logits of this model are no sum of writes through one norm");
   }
   const std::vector<Component> components = components_of(model, run, options.heads);
   const std::vector<double> scales = final_scales(model, batch, run);
@@ -257,9 +261,8 @@ Attribution direct_attribution(const Model& model, const Batch& batch, const Run
 
 std::string writes_definition(const ModelConfig& config) {
   if (!has_direct_logits(config)) {
-    return "not given: the stream of a post-norm model is normalised after every write, so that a head has no direct "
-           "share "
-           "of the logits";
+    return "not given: something else than a norm lies between a head's write and the logits (norms after every write, "
+           "a norm of the embeddings, a prediction head, or no logits at all), so that a head has no direct share";
   }
   return "tokens whose logits the head's write z W_O raises most" +
          std::string(config.norm == NormKind::kNone ? "" : ", through the final norm with its scale frozen") +

@@ -6,6 +6,7 @@
 
 #include "explain/parts.h"
 #include "headlight/explain/attribution.h"
+#include "model/attention_sublayer.h"
 
 namespace headlight {
 namespace {
@@ -15,7 +16,9 @@ constexpr int64_t kRowsAtOnce = 32;
 
 std::string block_name(int64_t block) { return "blocks." + std::to_string(block) + "."; }
 
-bool is_post_norm(const ModelConfig& config) { return !has_direct_logits(config); }
+bool is_post_norm(const ModelConfig& config) {
+  return config.norm_placement == NormPlacement::kPost && config.norm != NormKind::kNone;
+}
 
 // A deviation relative to the sum of the absolute values of what was added up.
 double relative(double deviation, double magnitude) { return deviation == 0 ? 0 : std::abs(deviation) / magnitude; }
@@ -123,15 +126,22 @@ std::vector<LogitPlace> chosen_logits(const Batch& batch, const Run& run) {
   return places;
 }
 
-Check check_post_norm_logits(const Model& model, const Batch& batch, const Run& run) {
-  const View<const float, 3> stream = run.site(last_stream(model.config()));
+// the site whose rows the unembedding multiplies
+std::string predicting_site(const ModelConfig& config) {
+  if (config.prediction_head) return "prediction.ln.hook_normalized";
+  return is_post_norm(config) || config.norm == NormKind::kNone ? last_stream(config) : "ln_final.hook_normalized";
+}
+
+Check check_unembedding(const Model& model, const Batch& batch, const Run& run) {
+  const View<const float, 3> stream = run.site(predicting_site(model.config()));
   const View<const float, 2> unembedding = model.unembedding();
+  const float* const bias = optional_vector(model, "unembed.b_U");
   const View<const float, 3> logits = run.logits();
   Largest error;
   for (const LogitPlace& place : chosen_logits(batch, run)) {
     const int64_t t = batch.begins[place.entry] + place.position;
-    double sum = 0;
-    double magnitude = 0;
+    double sum = bias == nullptr ? 0 : static_cast<double>(bias[place.token]);
+    double magnitude = std::abs(sum);
     for (int64_t d = 0; d < stream.size(2); ++d) {
       const double term =
           static_cast<double>(stream(place.entry, t, d)) * static_cast<double>(unembedding(d, place.token));
@@ -141,9 +151,9 @@ Check check_post_norm_logits(const Model& model, const Batch& batch, const Run& 
     error.take(relative(static_cast<double>(logits(place.entry, t, place.token)) - sum, magnitude));
   }
   return finished(
-      {.name = "last stream times W_U is the logits",
+      {.name = "what the unembedding reads times W_U is the logits",
        .definition = "deviation of a logit from the sum of its terms, relative to the sum of their absolute "
-                     "values; a post-norm model has no direct shares"},
+                     "values; the writes of this model have no direct shares"},
       error, static_cast<double>(stream.size(2)) + 4);
 }
 
@@ -158,14 +168,14 @@ std::vector<std::string> captures_for_checks(const Model& model) {
   std::vector<std::string> captures;
   if (!is_post_norm(config)) captures = captures_for_attribution(model);
   captures.push_back(last_stream(config));
+  if (!has_direct_logits(config)) captures.push_back(predicting_site(config));
+  if (config.embedding_norm) captures.emplace_back("embed.ln.hook_normalized");
   for (const char* pattern : {"hook_resid_pre", "hook_resid_post", "hook_attn_out", "attn.hook_q", "attn.hook_k",
                               "attn.hook_v", "attn.hook_z", "attn.hook_result", "attn.hook_pattern"}) {
     add_capture(model, pattern, captures);
   }
-  if (config.positions == Positions::kRotary) {
-    add_capture(model, "attn.hook_rot_q", captures);
-    add_capture(model, "attn.hook_rot_k", captures);
-  }
+  add_capture(model, queries_site(config, "attn."), captures);
+  add_capture(model, keys_site(config, "attn."), captures);
   if (is_post_norm(config) && config.feed_forward != FeedForward::kNone) {
     add_capture(model, "hook_resid_mid", captures);
     add_capture(model, "hook_mlp_out", captures);
@@ -251,8 +261,12 @@ Check check_residual(const Model& model, const Batch& batch, const Run& run) {
         error, 1);
   }
   std::vector<Part> parts;
-  for (const char* site : {"hook_embed", "hook_pos_embed"}) {
-    if (model.sites().contains(site)) parts.push_back(rows_of(site));
+  if (config.embedding_norm) {
+    parts.push_back(rows_of("embed.ln.hook_normalized"));
+  } else {
+    for (const char* site : {"hook_embed", "hook_pos_embed", "hook_type_embed"}) {
+      if (model.sites().contains(site)) parts.push_back(rows_of(site));
+    }
   }
   for (int64_t block = 0; block < config.blocks; ++block) {
     parts.push_back(rows_of(block_name(block) + "hook_attn_out"));
@@ -267,7 +281,7 @@ Check check_residual(const Model& model, const Batch& batch, const Run& run) {
 }
 
 Check check_logits(const Model& model, const Batch& batch, const Run& run) {
-  if (is_post_norm(model.config())) return check_post_norm_logits(model, batch, run);
+  if (!has_direct_logits(model.config())) return check_unembedding(model, batch, run);
   const Attribution a = direct_attribution(model, batch, run, chosen_logits(batch, run));
   const std::size_t components = a.components.size();
   Largest error;

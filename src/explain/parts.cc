@@ -20,10 +20,15 @@ Batch slice_sequences(const Batch& batch, int64_t begin, int64_t end) {
   part.time = batch.time;
   part.tokens = part_of(batch.tokens, begin * batch.time, end * batch.time);
   part.positions = part_of(batch.positions, begin * batch.time, end * batch.time);
+  part.types = part_of(batch.types, begin * batch.time, end * batch.time);
   part.targets = part_of(batch.targets, begin * batch.time, end * batch.time);
   part.begins = part_of(batch.begins, begin, end);
   part.lengths = part_of(batch.lengths, begin, end);
   return part;
+}
+
+const float* optional_vector(const Model& model, const std::string& name) {
+  return model.parameters().contains(name) ? model.vector(name).data : nullptr;
 }
 
 int64_t sequences_per_part(int64_t numbers_per_sequence) {

@@ -5,11 +5,15 @@
 #include <cstdint>
 
 #include "headlight/model/batch.h"
+#include "headlight/model/model.h"
 
 namespace headlight {
 
 // Sequences [begin, end) with the padding that they have in the batch.
 Batch slice_sequences(const Batch& batch, int64_t begin, int64_t end);
+
+// A parameter of the model, or nullptr when it has none of this name.
+const float* optional_vector(const Model& model, const std::string& name);
 
 // How many sequences to run at once when each needs this many numbers: at least one, and about 64 MB.
 int64_t sequences_per_part(int64_t numbers_per_sequence);

@@ -269,6 +269,19 @@ void read_floats(const StoredTensor& tensor, std::span<float> out) {
   }
 }
 
+void read_rows(const StoredTensor& tensor, int64_t first, std::span<float> out) {
+  const int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+  const int64_t count = static_cast<int64_t>(out.size());
+  if (columns == 0 ? count != 0 : count % columns != 0 || first < 0 || first > (tensor.count - count) / columns) {
+    throw LogicError("read_rows", fmt::format("{} elements from row {} of {}", count, first, tensor.name));
+  }
+  StoredTensor part = tensor;
+  part.count = count;
+  const std::size_t size = tensor.count == 0 ? 0 : tensor.bytes.size() / static_cast<std::size_t>(tensor.count);
+  part.bytes = tensor.bytes.subspan(static_cast<std::size_t>(first * columns) * size, out.size() * size);
+  read_floats(part, out);
+}
+
 namespace {
 
 void check_to_write(const std::vector<TensorToWrite>& tensors) {

@@ -5,6 +5,7 @@
 #include "model/attention_sublayer.h"
 #include "model/feed_forward_sublayer.h"
 #include "model/linear.h"
+#include "model/rotary_frequencies.h"
 #include "model/run_state.h"
 
 namespace headlight {
@@ -18,15 +19,10 @@ class Builder {
 
   void build() {
     embeddings();
-    stream_ = a_.stream_start =
-        a_.sites.add({.name = config_.blocks > 0 ? "blocks.0.hook_resid_pre" : "hook_resid_final",
-                      .shape = stream_shape_,
-                      .saved = true,
-                      .meaning = "the stream before the first block",
-                      .share = stream_share()});
+    start_stream();
     for (int64_t block = 0; block < config_.blocks; ++block) add_block(block);
     a_.stream_end = stream_;
-    unembedding();
+    ending();
     a_.loss = workspace("loss", {kBatchSize, kTimeSize});
     a_.d_stream = workspace("d_stream", stream_shape_);
     a_.d_pending = workspace("d_pending", stream_shape_);
@@ -62,6 +58,36 @@ class Builder {
                                        .use = SlotUse::kOnRequest,
                                        .meaning = "position embeddings"});
     }
+    if (config_.token_types > 0) {
+      a_.type_embedding = a_.parameters.add({.name = "type_embed.W_type",
+                                             .shape = {config_.token_types, config_.width},
+                                             .initial_deviation = deviation,
+                                             .decays = true});
+      a_.type_site = a_.sites.add({.name = "hook_type_embed",
+                                   .shape = stream_shape_,
+                                   .use = SlotUse::kOnRequest,
+                                   .meaning = "token type embeddings"});
+    }
+  }
+
+  void start_stream() {
+    const std::string name = config_.blocks > 0 ? "blocks.0.hook_resid_pre" : "hook_resid_final";
+    if (!config_.embedding_norm) {
+      stream_ = a_.embedded = a_.stream_start = a_.sites.add({.name = name,
+                                                              .shape = stream_shape_,
+                                                              .saved = true,
+                                                              .meaning = "the stream before the first block",
+                                                              .share = stream_share()});
+      return;
+    }
+    a_.embedded = a_.sites.add({.name = "hook_embed_sum",
+                                .shape = stream_shape_,
+                                .saved = true,
+                                .meaning = "the sum of the embeddings, before their norm",
+                                .share = "sum"});
+    a_.embedding_norm = add_norm("embed.ln", stream_share());
+    stream_ = a_.stream_start = a_.embedding_norm.normalized;
+    a_.sites.add_name(name, stream_);
   }
 
   void add_block(int64_t block) {
@@ -73,7 +99,7 @@ class Builder {
     const bool middle = has_feed_forward && !config_.parallel;
     add_step(block, prefix + "ln1", block_input, prefix + "hook_attn_out",
              middle ? prefix + "hook_resid_mid" : (has_feed_forward ? "" : prefix + "hook_resid_post"),
-             [&] { return make_attention<T>(config_, prefix + "attn.", a_); });
+             [&] { return make_attention<T>(config_, block, prefix + "attn.", a_); });
     if (!has_feed_forward) return;
     add_step(block, prefix + "ln2", config_.parallel ? block_input : stream_, prefix + "hook_mlp_out",
              prefix + "hook_resid_post", [&] { return make_feed_forward<T>(config_, prefix + "mlp.", a_); });
@@ -110,7 +136,7 @@ class Builder {
     if (norm.kind == NormKind::kNone) return norm;
     const int64_t d = config_.width;
     norm.weight = a_.parameters.add({.name = name + ".w", .shape = {d}, .initial_mean = 1});
-    if (norm.kind == NormKind::kLayerNorm && config_.biases)
+    if (norm.kind == NormKind::kLayerNorm && config_.biases.norms)
       norm.bias = a_.parameters.add({.name = name + ".b", .shape = {d}});
     norm.scale = a_.sites.add({.name = name + ".hook_scale",
                                .shape = {kBatchSize, kTimeSize},
@@ -132,8 +158,27 @@ class Builder {
     return norm;
   }
 
-  void unembedding() {
+  void prediction_head() {
+    PredictionHead& head = a_.prediction;
+    head.weight = add_matrix(a_.parameters, "prediction.W", config_.width, config_.width);
+    head.bias = add_bias(a_.parameters, config_.biases.feed_forward, "prediction.b", config_.width);
+    head.pre = a_.sites.add({.name = "prediction.hook_pre",
+                             .shape = stream_shape_,
+                             .saved = true,
+                             .meaning = "the head before its activation"});
+    head.post = a_.sites.add({.name = "prediction.hook_post",
+                              .shape = stream_shape_,
+                              .saved = true,
+                              .meaning = "the head after its activation"});
+    head.norm = add_norm("prediction.ln", "");
+  }
+
+  // from the last stream to the logits
+  void ending() {
     if (config_.norm_placement == NormPlacement::kPre) a_.final_norm = add_norm("ln_final", "");
+    if (!config_.unembedding) return;
+    if (config_.prediction_head) prediction_head();
+    a_.unembedding_bias = add_bias(a_.parameters, config_.biases.unembedding, "unembed.b_U", config_.vocabulary);
     if (!config_.tied) {
       a_.unembedding = a_.parameters.add({.name = "unembed.W_U",
                                           .shape = {config_.width, config_.vocabulary},
@@ -173,6 +218,9 @@ std::shared_ptr<const Architecture<T>> build_architecture(const ModelConfig& con
 template <class T>
 void fill_position_tables(const ModelConfig& config, typename BasicRun<T>::State& run) {
   const Architecture<T>& a = *run.architecture;
+  const std::vector<double> frequencies = a.rotary_cosine >= 0 ? rotary_frequencies(config) : std::vector<double>{};
+  const int64_t pairs = static_cast<int64_t>(frequencies.size());
+  const double magnitude = config.rotary_scaling.magnitude;
   for (int64_t p = 0; p < run.table_length; ++p) {
     const double position = static_cast<double>(p);
     // sin(p / 10000^(2c/D)) at 2c, cos at 2c + 1 (Vaswani et al. 2017, section 3.5)
@@ -181,13 +229,10 @@ void fill_position_tables(const ModelConfig& config, typename BasicRun<T>::State
       const double angle = position * std::pow(10000.0, -exponent);
       run.table(a.sinusoids, config.width)(p, c) = static_cast<T>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
-    // angle p base^(-2c/R) (Su et al. 2021, equation 15)
-    const int64_t pairs = config.rotary_width / 2;
-    for (int64_t c = 0; a.rotary_cosine >= 0 && c < pairs; ++c) {
-      const double angle =
-          position * std::pow(config.rotary_base, -static_cast<double>(c) / static_cast<double>(pairs));
-      run.table(a.rotary_cosine, pairs)(p, c) = static_cast<T>(std::cos(angle));
-      run.table(a.rotary_sine, pairs)(p, c) = static_cast<T>(std::sin(angle));
+    for (int64_t c = 0; c < pairs; ++c) {
+      const double angle = position * frequencies[static_cast<std::size_t>(c)];
+      run.table(a.rotary_cosine, pairs)(p, c) = static_cast<T>(magnitude * std::cos(angle));
+      run.table(a.rotary_sine, pairs)(p, c) = static_cast<T>(magnitude * std::sin(angle));
     }
   }
 }

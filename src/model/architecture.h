@@ -19,6 +19,15 @@ struct NormSlots {
   int normalized = -1;  // slot (B, T, D)
 };
 
+// norm(f(x W + b)) of the last stream, which the unembedding reads instead of it.
+struct PredictionHead {
+  int weight = -1;  // (D, D); -1: the model has none
+  int bias = -1;
+  int pre = -1;  // slots (B, T, D)
+  int post = -1;
+  NormSlots norm;
+};
+
 // One sublayer on the stream.
 //   pre-norm:  sum = residual + F(norm(read)),  next stream = sum
 //   post-norm: sum = residual + F(residual),    next stream = norm(sum)
@@ -48,7 +57,9 @@ struct Architecture {
 
   int embedding = -1;           // W_E (V, D)
   int position_embedding = -1;  // W_pos (context, D), learned
+  int type_embedding = -1;      // W_type (types, D)
   int unembedding = -1;         // W_U (D, V), or -1 when tied
+  int unembedding_bias = -1;    // b_U (V)
 
   // slots of tables by position, filled when a run is planned: (T, D), (T, R/2), (T, R/2)
   int sinusoids = -1;
@@ -57,11 +68,15 @@ struct Architecture {
 
   int embed_site = -1;
   int position_site = -1;
+  int type_site = -1;
+  int embedded = -1;  // slot of the sum of embeddings: the stream's start, or what the norm before it reads
+  NormSlots embedding_norm;
   int stream_start = -1;  // slot of the stream before block 0
   int stream_end = -1;    // slot of the stream after the last block
   std::vector<ResidualStep<T>> steps;
   NormSlots final_norm;
-  int logits = -1;
+  PredictionHead prediction;
+  int logits = -1;  // -1: the model predicts no token
 
   int loss = -1;      // workspace slot (B, T)
   int d_stream = -1;  // workspace slots (B, T, D)

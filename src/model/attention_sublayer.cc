@@ -6,6 +6,7 @@
 #include "headlight/kernels/attention.h"
 #include "headlight/kernels/elementwise.h"
 #include "headlight/kernels/matmul.h"
+#include "headlight/kernels/norm.h"
 #include "headlight/kernels/rotary.h"
 #include "model/linear.h"
 #include "model/run_state.h"
@@ -13,11 +14,19 @@
 namespace headlight {
 namespace {
 
+// The queries or the keys: projected, normalised when the model does so, turned when positions are rotary.
+struct Side {
+  int64_t heads;
+  int weight = -1, bias = -1, norm_weight = -1;                          // parameters
+  int projected = -1, normalized = -1, scale = -1, turned = -1, d = -1;  // slots
+  int ready() const { return turned >= 0 ? turned : normalized >= 0 ? normalized : projected; }
+};
+
 template <class T>
 class Attention final : public Sublayer<T> {
  public:
-  Attention(const ModelConfig& config, const std::string& prefix, Architecture<T>& architecture)
-      : config_(config), rotates_(config.positions == Positions::kRotary) {
+  Attention(const ModelConfig& config, int64_t block, const std::string& prefix, Architecture<T>& architecture)
+      : config_(config), pattern_(attention_pattern<T>(config, block)) {
     declare_parameters(prefix, architecture.parameters);
     declare_sites(prefix, architecture.sites);
     cache_ = static_cast<int64_t>(architecture.caches.size());
@@ -29,17 +38,11 @@ class Attention final : public Sublayer<T> {
 
   void forward(const Pass<T>& pass, View<const T, 2> in, View<const T, 2> residual, View<T, 2> out) const override {
     auto& run = pass.run;
-    project(pass, in, w_q_, b_q_, q_, heads() * key_width());
-    project(pass, in, w_k_, b_k_, k_, key_heads() * key_width());
+    prepare(pass, q_, in);
+    prepare(pass, k_, in);
     project(pass, in, w_v_, b_v_, v_, key_heads() * value_width());
-    if (rotates_) {
-      turn(pass, run.heads(q_, heads(), key_width()), run.heads(rotated_q_, heads(), key_width()), false);
-      turn(pass, run.heads(k_, key_heads(), key_width()), run.heads(rotated_k_, key_heads(), key_width()), false);
-      intervene<T>(pass.batch, run, rotated_q_);
-      intervene<T>(pass.batch, run, rotated_k_);
-    }
-    AttentionForward<T> attention{.q = queries(run),
-                                  .k = keys(run),
+    AttentionForward<T> attention{.q = ready(run, q_),
+                                  .k = ready(run, k_),
                                   .v = run.heads(v_, key_heads(), value_width()),
                                   .o = run.heads(z_, heads(), value_width()),
                                   .statistics = run.statistics(statistics_, heads()),
@@ -58,33 +61,26 @@ class Attention final : public Sublayer<T> {
     linear_backward_weights<T>(pass, w_o_, b_o_, run.rows(z_, heads() * value_width()), d_out);
     linear_backward_input<T>(pass, w_o_, d_out, run.rows(d_z_, heads() * value_width()), false);
     // z = attention(q, k, v)
-    const View<T, 4> dq = run.heads(d_q_, heads(), key_width());
-    const View<T, 4> dk = run.heads(d_k_, key_heads(), key_width());
-    attention_backward({.q = queries(run),
-                        .k = keys(run),
+    attention_backward({.q = ready(run, q_),
+                        .k = ready(run, k_),
                         .v = run.heads(v_, key_heads(), value_width()),
                         .o = run.heads(z_, heads(), value_width()),
                         .statistics = run.statistics(statistics_, heads()),
                         .d_o = run.heads(d_z_, heads(), value_width()),
-                        .dq = dq,
-                        .dk = dk,
+                        .dq = run.heads(q_.d, heads(), key_width()),
+                        .dk = run.heads(k_.d, key_heads(), key_width()),
                         .dv = run.heads(d_v_, key_heads(), value_width()),
                         .pattern = pattern(pass.batch)});
-    // q, k = turned(q, k)
-    if (rotates_) {
-      turn(pass, dq, dq, true);
-      turn(pass, dk, dk, true);
-    }
-    // q = in W_Q + b_Q, k = in W_K + b_K, v = in W_V + b_V
-    backward_projection(pass, in, w_q_, b_q_, run.rows(d_q_, heads() * key_width()), d_in, accumulate);
-    backward_projection(pass, in, w_k_, b_k_, run.rows(d_k_, key_heads() * key_width()), d_in, true);
-    backward_projection(pass, in, w_v_, b_v_, run.rows(d_v_, key_heads() * value_width()), d_in, true);
+    prepare_backward(pass, q_, in, d_in, accumulate);
+    prepare_backward(pass, k_, in, d_in, true);
+    // v = in W_V + b_V
+    project_backward(pass, in, w_v_, b_v_, run.rows(d_v_, key_heads() * value_width()), d_in, true);
   }
 
   void rows(const Batch& batch, typename BasicRun<T>::State& run, int64_t head_begin, int64_t row_begin,
             View<T, 4> weights) const {
-    attention_rows({.q = queries(run),
-                    .k = keys(run),
+    attention_rows({.q = ready(run, q_),
+                    .k = ready(run, k_),
                     .statistics = run.statistics(statistics_, heads()),
                     .head_begin = head_begin,
                     .row_begin = row_begin,
@@ -100,29 +96,54 @@ class Attention final : public Sublayer<T> {
 
   void declare_parameters(const std::string& prefix, ParameterTable& table) {
     const int64_t d = config_.width;
-    w_q_ = add_matrix(table, prefix + "W_Q", d, heads() * key_width());
-    b_q_ = add_bias(table, config_, prefix + "b_Q", heads() * key_width());
-    w_k_ = add_matrix(table, prefix + "W_K", d, key_heads() * key_width());
-    b_k_ = add_bias(table, config_, prefix + "b_K", key_heads() * key_width());
+    const bool biased = config_.biases.query_key_value;
+    q_.heads = heads();
+    k_.heads = key_heads();
+    const auto add_side = [&](Side& side, const std::string& letter) {
+      side.weight = add_matrix(table, prefix + "W_" + letter, d, side.heads * key_width());
+      side.bias = add_bias(table, biased, prefix + "b_" + letter, side.heads * key_width());
+    };
+    add_side(q_, "Q");
+    add_side(k_, "K");
     w_v_ = add_matrix(table, prefix + "W_V", d, key_heads() * value_width());
-    b_v_ = add_bias(table, config_, prefix + "b_V", key_heads() * value_width());
+    b_v_ = add_bias(table, biased, prefix + "b_V", key_heads() * value_width());
     w_o_ = add_writer(table, config_, prefix + "W_O", heads() * value_width());
-    b_o_ = add_bias(table, config_, prefix + "b_O", d);
+    b_o_ = add_bias(table, config_.biases.attention_output, prefix + "b_O", d);
+    if (!config_.query_key_norm) return;
+    q_.norm_weight = table.add({.name = prefix + "norm_q.w", .shape = {key_width()}, .initial_mean = 1});
+    k_.norm_weight = table.add({.name = prefix + "norm_k.w", .shape = {key_width()}, .initial_mean = 1});
+  }
+
+  void declare_side(const std::string& prefix, const std::string& letter, const std::string& meaning, SiteTable& sites,
+                    Side& side) {
+    const std::vector<int64_t> shape{kBatchSize, kTimeSize, side.heads, key_width()};
+    const bool normalizes = config_.query_key_norm, turns = config_.positions == Positions::kRotary;
+    const auto add = [&](const std::string& name, bool saved, const std::string& what) {
+      return sites.add({.name = prefix + name + letter, .shape = shape, .saved = saved, .meaning = what});
+    };
+    // on the way back only what a norm or the attention itself read is needed
+    side.projected = add("hook_", normalizes || !turns,
+                         meaning + (normalizes ? " before their norm"
+                                    : turns    ? " before positions"
+                                               : ""));
+    if (normalizes) {
+      side.scale = sites.add({.name = prefix + "norm_" + letter + ".scale",
+                              .shape = {kBatchSize, kTimeSize, side.heads},
+                              .saved = true,
+                              .is_site = false,
+                              .meaning = "what each head's row was divided by"});
+      side.normalized = add("hook_norm_", !turns, "normalised " + meaning);
+    }
+    if (turns) side.turned = add("hook_rot_", true, "turned " + meaning);
+    side.d = sites.add({.name = prefix + "d_" + letter, .shape = shape, .use = SlotUse::kWorkspace, .is_site = false});
   }
 
   void declare_sites(const std::string& prefix, SiteTable& sites) {
-    const std::vector<int64_t> q{kBatchSize, kTimeSize, heads(), key_width()};
-    const std::vector<int64_t> k{kBatchSize, kTimeSize, key_heads(), key_width()};
     const std::vector<int64_t> v{kBatchSize, kTimeSize, key_heads(), value_width()};
     const std::vector<int64_t> z{kBatchSize, kTimeSize, heads(), value_width()};
-    // with rotary positions only the turned queries and keys are needed on the way back
-    q_ = sites.add({.name = prefix + "hook_q", .shape = q, .saved = !rotates_, .meaning = "queries before positions"});
-    k_ = sites.add({.name = prefix + "hook_k", .shape = k, .saved = !rotates_, .meaning = "keys before positions"});
+    declare_side(prefix, "q", "queries", sites, q_);
+    declare_side(prefix, "k", "keys", sites, k_);
     v_ = sites.add({.name = prefix + "hook_v", .shape = v, .saved = true, .meaning = "values"});
-    if (rotates_) {
-      rotated_q_ = sites.add({.name = prefix + "hook_rot_q", .shape = q, .saved = true, .meaning = "turned queries"});
-      rotated_k_ = sites.add({.name = prefix + "hook_rot_k", .shape = k, .saved = true, .meaning = "turned keys"});
-    }
     statistics_ = sites.add({.name = prefix + "statistics",
                              .shape = {kBatchSize, heads(), kTimeSize, 2},
                              .saved = true,
@@ -133,7 +154,7 @@ class Attention final : public Sublayer<T> {
                .use = SlotUse::kRecomputed,
                .changeable = false,
                .meaning = "attention weights, by rows: pattern_rows()",
-               .sources = {rotates_ ? rotated_q_ : q_, rotates_ ? rotated_k_ : k_, statistics_}});
+               .sources = {q_.ready(), k_.ready(), statistics_}});
     z_ = sites.add({.name = prefix + "hook_z", .shape = z, .saved = true, .meaning = "each head's output before W_O"});
     result_ = sites.add({.name = prefix + "hook_result",
                          .shape = {kBatchSize, kTimeSize, heads(), config_.width},
@@ -143,8 +164,6 @@ class Attention final : public Sublayer<T> {
     const auto workspace = [&](const std::string& name, const std::vector<int64_t>& shape) {
       return sites.add({.name = prefix + name, .shape = shape, .use = SlotUse::kWorkspace, .is_site = false});
     };
-    d_q_ = workspace("d_q", q);
-    d_k_ = workspace("d_k", k);
     d_v_ = workspace("d_v", v);
     d_z_ = workspace("d_z", z);
   }
@@ -154,22 +173,18 @@ class Attention final : public Sublayer<T> {
     slopes_ = Buffer<T>(heads());
     const std::vector<double> slopes = alibi_slopes(heads());
     for (int64_t h = 0; h < heads(); ++h) slopes_[h] = static_cast<T>(slopes[static_cast<std::size_t>(h)]);
+    pattern_.slopes = slopes_.template view<1>({heads()});
   }
 
-  View<T, 4> queries(typename BasicRun<T>::State& run) const {
-    return run.heads(rotates_ ? rotated_q_ : q_, heads(), key_width());
-  }
-  View<T, 4> keys(typename BasicRun<T>::State& run) const {
-    return run.heads(rotates_ ? rotated_k_ : k_, key_heads(), key_width());
+  // what attention reads
+  View<T, 4> ready(typename BasicRun<T>::State& run, const Side& side) const {
+    return run.heads(side.ready(), side.heads, key_width());
   }
 
   AttentionPattern<T> pattern(const Batch& batch) const {
-    AttentionPattern<T> pattern;
-    pattern.scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(key_width())));
-    if (config_.causal) pattern.right = 0;
+    AttentionPattern<T> pattern = pattern_;
     pattern.q_len = pattern.k_len = batch.lengths.view<1>({batch.size});
     pattern.q_begin = pattern.k_begin = batch.begins.view<1>({batch.size});
-    if (slopes_.count() > 0) pattern.slopes = slopes_.template view<1>({heads()});
     return pattern;
   }
 
@@ -194,13 +209,57 @@ class Attention final : public Sublayer<T> {
     }
   }
 
+  // (B T heads, K): a head's row of one token in each
+  View<T, 2> head_rows(typename BasicRun<T>::State& run, const Side& side, int slot) const {
+    return {run.at(slot), {run.size * run.time * side.heads, key_width()}};
+  }
+  View<T, 1> head_scales(typename BasicRun<T>::State& run, const Side& side) const {
+    return {run.at(side.scale), {run.size * run.time * side.heads}};
+  }
+
+  void prepare(const Pass<T>& pass, const Side& side, View<const T, 2> in) const {
+    auto& run = pass.run;
+    project(pass, in, side.weight, side.bias, side.projected, side.heads * key_width());
+    int last = side.projected;
+    if (side.normalized >= 0) {
+      norm_forward<T>({.kind = NormKind::kRmsNorm,
+                       .x = head_rows(run, side, last),
+                       .weight = pass.weight_vector(side.norm_weight),
+                       .epsilon = static_cast<T>(config_.norm_epsilon),
+                       .y = head_rows(run, side, side.normalized),
+                       .scale = head_scales(run, side)});
+      last = side.normalized;
+      intervene<T>(pass.batch, run, last);
+    }
+    if (side.turned < 0) return;
+    turn(pass, run.heads(last, side.heads, key_width()), ready(run, side), false);
+    intervene<T>(pass.batch, run, side.turned);
+  }
+
+  void prepare_backward(const Pass<T>& pass, const Side& side, View<const T, 2> in, View<T, 2> d_in,
+                        bool accumulate) const {
+    auto& run = pass.run;
+    const View<T, 4> d = run.heads(side.d, side.heads, key_width());
+    if (side.turned >= 0) turn(pass, d, d, true);
+    if (side.normalized >= 0) {
+      norm_backward<T>({.kind = NormKind::kRmsNorm,
+                        .x = head_rows(run, side, side.projected),
+                        .weight = pass.weight_vector(side.norm_weight),
+                        .scale = head_scales(run, side),
+                        .dy = head_rows(run, side, side.d),
+                        .dx = head_rows(run, side, side.d),
+                        .dweight = pass.gradient_vector(side.norm_weight)});
+    }
+    project_backward(pass, in, side.weight, side.bias, run.rows(side.d, side.heads * key_width()), d_in, accumulate);
+  }
+
   void project(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, int slot, int64_t width) const {
     linear_forward<T>(pass, weight, bias, in, {}, pass.run.rows(slot, width));
     intervene<T>(pass.batch, pass.run, slot);
   }
 
-  void backward_projection(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, View<const T, 2> d,
-                           View<T, 2> d_in, bool accumulate) const {
+  void project_backward(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, View<const T, 2> d,
+                        View<T, 2> d_in, bool accumulate) const {
     linear_backward_weights<T>(pass, weight, bias, in, d);
     linear_backward_input<T>(pass, weight, d, d_in, accumulate);
   }
@@ -229,13 +288,14 @@ class Attention final : public Sublayer<T> {
   }
 
   ModelConfig config_;
-  bool rotates_;
-  Buffer<T> slopes_;                                                           // (H)
-  int64_t cache_;                                                              // its place in the caches
-  int cosine_, sine_;                                                          // slots of the rotary tables
-  int w_q_, b_q_, w_k_, b_k_, w_v_, b_v_, w_o_, b_o_;                          // parameters
-  int q_, k_, v_, rotated_q_ = -1, rotated_k_ = -1, statistics_, z_, result_;  // slots
-  int d_q_, d_k_, d_v_, d_z_;
+  AttentionPattern<T> pattern_;  // of the block, without the sequences
+  Buffer<T> slopes_;             // (H)
+  int64_t cache_;                // its place in the caches
+  int cosine_, sine_;            // slots of the rotary tables
+  Side q_, k_;
+  int w_v_, b_v_, w_o_, b_o_;        // parameters
+  int v_, statistics_, z_, result_;  // slots
+  int d_v_, d_z_;
 };
 
 }  // namespace
@@ -253,9 +313,20 @@ std::vector<double> alibi_slopes(int64_t heads) {
 }
 
 template <class T>
-std::unique_ptr<Sublayer<T>> make_attention(const ModelConfig& config, const std::string& prefix,
+std::unique_ptr<Sublayer<T>> make_attention(const ModelConfig& config, int64_t block, const std::string& prefix,
                                             Architecture<T>& architecture) {
-  return std::make_unique<Attention<T>>(config, prefix, architecture);
+  return std::make_unique<Attention<T>>(config, block, prefix, architecture);
+}
+
+std::string queries_site(const ModelConfig& config, const std::string& prefix) {
+  if (config.positions == Positions::kRotary) return prefix + "hook_rot_q";
+  return prefix + (config.query_key_norm ? "hook_norm_q" : "hook_q");
+}
+
+std::string keys_site(const ModelConfig& config, const std::string& prefix) {
+  std::string name = queries_site(config, prefix);
+  name.back() = 'k';
+  return name;
 }
 
 template <class T>
@@ -264,8 +335,9 @@ void attention_sublayer_rows(const Sublayer<T>& sublayer, const Batch& batch, ty
   dynamic_cast<const Attention<T>&>(sublayer).rows(batch, run, head_begin, row_begin, weights);
 }
 
-template std::unique_ptr<Sublayer<float>> make_attention(const ModelConfig&, const std::string&, Architecture<float>&);
-template std::unique_ptr<Sublayer<double>> make_attention(const ModelConfig&, const std::string&,
+template std::unique_ptr<Sublayer<float>> make_attention(const ModelConfig&, int64_t, const std::string&,
+                                                         Architecture<float>&);
+template std::unique_ptr<Sublayer<double>> make_attention(const ModelConfig&, int64_t, const std::string&,
                                                           Architecture<double>&);
 template void attention_sublayer_rows(const Sublayer<float>&, const Batch&, BasicRun<float>::State&, int64_t, int64_t,
                                       View<float, 4>);

@@ -19,6 +19,7 @@ Batch make_batch(const std::vector<std::vector<int32_t>>& sequences, const std::
   for (const auto& sequence : sequences) batch.time = std::max(batch.time, static_cast<int64_t>(sequence.size()));
   batch.tokens = Buffer<int32_t>(batch.size * batch.time);
   batch.positions = Buffer<int32_t>(batch.size * batch.time);
+  batch.types = Buffer<int32_t>(batch.size * batch.time);
   batch.targets = Buffer<int32_t>(batch.size * batch.time);
   std::fill(batch.targets.begin(), batch.targets.end(), kIgnoredTarget);
   batch.begins = Buffer<int64_t>(batch.size);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headlight/base/error.h"
 
 namespace headlight {
@@ -70,9 +72,38 @@ void resolve_heads(ModelConfig& c, const Checker& check) {
   if (c.value_width == 0) c.value_width = c.head_width;
 }
 
+void check_scaling(const ModelConfig& c, const Checker& check) {
+  const RotaryScaling& scaling = c.rotary_scaling;
+  const auto demand = [&](bool holds, const char* part, double found, const char* expected) {
+    if (!holds) check.refuse(std::string("rotary_scaling.") + part, fmt::format("{}", found), expected);
+  };
+  if (scaling.kind == RotaryScalingKind::kNone) return;
+  if (scaling.kind == RotaryScalingKind::kListed) {
+    demand(static_cast<int64_t>(scaling.divisors.size()) == c.rotary_width / 2, "divisors",
+           static_cast<double>(scaling.divisors.size()), "is not one number for each pair");
+    for (const double divisor : scaling.divisors) demand(divisor > 0, "divisors", divisor, "is not above 0");
+    return;
+  }
+  demand(scaling.factor > 0, "factor", scaling.factor, "is not above 0");
+  if (scaling.kind == RotaryScalingKind::kLinear) return;
+  demand(scaling.original_context >= 1, "original_context", scaling.original_context, "is not at least 1");
+  if (scaling.kind == RotaryScalingKind::kLlama3) {
+    demand(scaling.low > 0, "low", scaling.low, "is not above 0");
+    demand(scaling.high > scaling.low, "high", scaling.high, "is not above low");
+    return;
+  }
+  demand(scaling.slow > 0, "slow", scaling.slow, "is not above 0");
+  demand(scaling.fast > 0, "fast", scaling.fast, "is not above 0");
+  demand(scaling.magnitude > 0, "magnitude", scaling.magnitude, "is not above 0");
+}
+
 void resolve_positions(ModelConfig& c, const Checker& check) {
   if (c.positions != Positions::kRotary) {
     c.rotary_width = 0;
+    if (c.rotary_scaling.kind != RotaryScalingKind::kNone) {
+      check.refuse("rotary_scaling", to_string(c.rotary_scaling.kind),
+                   fmt::format("does not go with {} {}", check.name("positions"), to_string(c.positions)));
+    }
     return;
   }
   if (c.rotary_width == 0) c.rotary_width = c.head_width;
@@ -80,6 +111,34 @@ void resolve_positions(ModelConfig& c, const Checker& check) {
     check.refuse("rotary_width", fmt::format("{}", c.rotary_width),
                  fmt::format("is not an even number up to {} {}", check.name("head_width"), c.head_width));
   }
+  check_scaling(c, check);
+}
+
+void check_windows(const ModelConfig& c, const Checker& check) {
+  check.in_range("window", c.window, 0, int64_t{1} << 30);
+  if (c.window > 0 && !c.causal) check.refuse("window", fmt::format("{}", c.window), "is for a causal model");
+  int64_t least = 0;
+  for (const int64_t block : c.windowed_blocks) {
+    check.in_range("windowed_blocks", block, least, c.blocks - 1);
+    least = block + 1;
+  }
+  if (c.window == 0 && !c.windowed_blocks.empty()) {
+    check.refuse("windowed_blocks", "are given", fmt::format("without {}", check.name("window")));
+  }
+}
+
+void check_ends(const ModelConfig& c, const Checker& check) {
+  check.in_range("token_types", c.token_types, 0, kLargest);
+  const auto refuse_if = [&](bool holds, const char* field, const char* why) {
+    if (holds) check.refuse(field, "true", why);
+  };
+  refuse_if(c.embedding_norm && c.norm == NormKind::kNone, "embedding_norm", "does not go with a model without norms");
+  refuse_if(!c.unembedding && c.tied, "tied", "is for a model with an unembedding");
+  refuse_if(!c.unembedding && c.prediction_head, "prediction_head", "is for a model with an unembedding");
+  refuse_if(!c.unembedding && c.biases.unembedding, "biases.unembedding", "is for a model with an unembedding");
+  refuse_if(c.prediction_head && (c.norm == NormKind::kNone || c.feed_forward == FeedForward::kNone ||
+                                  c.feed_forward == FeedForward::kSiluGated),
+            "prediction_head", "needs a norm and a feed-forward layer without a gate");
 }
 
 void resolve_feed_forward(ModelConfig& c, const Checker& check) {
@@ -103,7 +162,22 @@ ModelConfig resolve(const ModelConfig& config, std::string (*name_of_field)(cons
   resolve_heads(c, check);
   resolve_positions(c, check);
   resolve_feed_forward(c, check);
+  check_windows(c, check);
+  check_ends(c, check);
   return c;
+}
+
+ModelConfig resolve_in_file(const ModelConfig& config, const std::string& where) {
+  try {
+    return resolve(config);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kBadData, where, error.what());
+  }
+}
+
+int64_t window_of(const ModelConfig& config, int64_t block) {
+  const std::vector<int64_t>& some = config.windowed_blocks;
+  return some.empty() || std::binary_search(some.begin(), some.end(), block) ? config.window : 0;
 }
 
 std::string to_string(Positions choice) {
@@ -150,6 +224,22 @@ std::string to_string(NormKind choice) {
   throw LogicError("to_string", "no such kind of norm");
 }
 
+std::string to_string(RotaryScalingKind choice) {
+  switch (choice) {
+    case RotaryScalingKind::kNone:
+      return "none";
+    case RotaryScalingKind::kLinear:
+      return "linear";
+    case RotaryScalingKind::kLlama3:
+      return "llama3";
+    case RotaryScalingKind::kYarn:
+      return "yarn";
+    case RotaryScalingKind::kListed:
+      return "listed";
+  }
+  throw LogicError("to_string", "no such scaling of rotary positions");
+}
+
 std::string to_string(NormPlacement choice) { return choice == NormPlacement::kPre ? "pre" : "post"; }
 
 std::string summary(const ModelConfig& given) {
@@ -165,7 +255,13 @@ std::string summary(const ModelConfig& given) {
   if (c.parallel) text += ", parallel";
   if (c.norm_placement == NormPlacement::kPost) text += ", post-norm";
   if (c.norm == NormKind::kNone) text += ", no norm";
+  if (c.query_key_norm) text += ", normalised queries and keys";
+  if (c.window > 0) {
+    text += fmt::format(", window {}", c.window);
+    if (!c.windowed_blocks.empty()) text += fmt::format(" in {} blocks", c.windowed_blocks.size());
+  }
   if (!c.causal) text += ", bidirectional";
+  if (!c.unembedding) text += ", predicts no token";
   return text;
 }
 

@@ -9,13 +9,70 @@ namespace {
 
 constexpr const char* kModelType = "headlight";
 
-// "config.json: heads 3" from the checks that the command line shares: the file's name goes in front
-ModelConfig resolve_in_file(const ModelConfig& config, const std::string& where) {
-  try {
-    return resolve(config);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kBadData, where, error.what());
+nlohmann::ordered_json biases_to_json(const Biases& biases) {
+  return {{"query_key_value", biases.query_key_value},
+          {"attention_output", biases.attention_output},
+          {"feed_forward", biases.feed_forward},
+          {"norms", biases.norms},
+          {"unembedding", biases.unembedding}};
+}
+
+// one for all but the unembedding's, as older runs write it, or one by one
+Biases biases_from_json(JsonReader& parent) {
+  if (parent.value("biases").is_boolean()) return parent.boolean("biases") ? Biases{} : kNoBiases;
+  JsonReader read = parent.object("biases");
+  Biases out;
+  out.query_key_value = read.boolean("query_key_value");
+  out.attention_output = read.boolean("attention_output");
+  out.feed_forward = read.boolean("feed_forward");
+  out.norms = read.boolean("norms");
+  out.unembedding = read.boolean("unembedding");
+  read.finish();
+  return out;
+}
+
+nlohmann::ordered_json scaling_to_json(const RotaryScaling& scaling) {
+  nlohmann::ordered_json json{{"kind", to_string(scaling.kind)}};
+  if (scaling.kind == RotaryScalingKind::kListed) {
+    json["divisors"] = scaling.divisors;
+    return json;
   }
+  json["factor"] = scaling.factor;
+  if (scaling.kind == RotaryScalingKind::kLinear) return json;
+  json["original_context"] = scaling.original_context;
+  if (scaling.kind == RotaryScalingKind::kLlama3) {
+    json["low"] = scaling.low;
+    json["high"] = scaling.high;
+    return json;
+  }
+  json["fast"] = scaling.fast;
+  json["slow"] = scaling.slow;
+  json["magnitude"] = scaling.magnitude;
+  json["whole_pairs"] = scaling.whole_pairs;
+  return json;
+}
+
+RotaryScaling scaling_from_json(JsonReader read) {
+  constexpr double kMost = 1e12;
+  RotaryScaling out;
+  out.kind = static_cast<RotaryScalingKind>(read.choice("kind", {"none", "linear", "llama3", "yarn", "listed"}));
+  if (out.kind == RotaryScalingKind::kListed) {
+    out.divisors = read.numbers("divisors", 0, kMost);
+  } else if (out.kind != RotaryScalingKind::kNone) {
+    out.factor = read.number("factor", 0, kMost);
+    if (out.kind != RotaryScalingKind::kLinear) out.original_context = read.number("original_context", 1, kMost);
+  }
+  if (out.kind == RotaryScalingKind::kLlama3) {
+    out.low = read.number("low", 0, kMost);
+    out.high = read.number("high", 0, kMost);
+  } else if (out.kind == RotaryScalingKind::kYarn) {
+    out.fast = read.number("fast", 0, kMost);
+    out.slow = read.number("slow", 0, kMost);
+    out.magnitude = read.number("magnitude", 0, kMost);
+    out.whole_pairs = read.boolean("whole_pairs");
+  }
+  read.finish();
+  return out;
 }
 
 }  // namespace
@@ -42,9 +99,17 @@ std::string to_json(const ModelConfig& given) {
   json["rotary_base"] = c.rotary_base;
   json["rotary_width"] = c.rotary_width;
   json["rotary_pairs"] = c.rotary_pairs == RotaryPairs::kHalves ? "halves" : "adjacent";
-  json["tied"] = c.tied;
-  json["biases"] = c.biases;
+  if (c.rotary_scaling.kind != RotaryScalingKind::kNone) json["rotary_scaling"] = scaling_to_json(c.rotary_scaling);
+  json["query_key_norm"] = c.query_key_norm;
   json["causal"] = c.causal;
+  json["window"] = c.window;
+  if (!c.windowed_blocks.empty()) json["windowed_blocks"] = c.windowed_blocks;
+  json["token_types"] = c.token_types;
+  json["embedding_norm"] = c.embedding_norm;
+  json["unembedding"] = c.unembedding;
+  json["tied"] = c.tied;
+  json["prediction_head"] = c.prediction_head;
+  json["biases"] = biases_to_json(c.biases);
   return pretty_json(json);
 }
 
@@ -73,9 +138,24 @@ ModelConfig model_config_from_json(const std::string& text, const std::string& w
   c.rotary_base = read.number("rotary_base", 1, 1e12);
   c.rotary_width = read.whole("rotary_width", 0);
   c.rotary_pairs = static_cast<RotaryPairs>(read.choice("rotary_pairs", {"halves", "adjacent"}));
-  c.tied = read.boolean("tied");
-  c.biases = read.boolean("biases");
+  if (read.has("rotary_scaling")) c.rotary_scaling = scaling_from_json(read.object("rotary_scaling"));
   c.causal = read.boolean("causal");
+  c.tied = read.boolean("tied");
+  c.biases = biases_from_json(read);
+  // keys that older runs do not have
+  const auto optional_boolean = [&](const char* key, bool& to) {
+    if (read.has(key)) to = read.boolean(key);
+  };
+  const auto optional_whole = [&](const char* key, int64_t& to) {
+    if (read.has(key)) to = read.whole(key, 0);
+  };
+  optional_boolean("query_key_norm", c.query_key_norm);
+  optional_boolean("embedding_norm", c.embedding_norm);
+  optional_boolean("unembedding", c.unembedding);
+  optional_boolean("prediction_head", c.prediction_head);
+  optional_whole("window", c.window);
+  optional_whole("token_types", c.token_types);
+  if (read.has("windowed_blocks")) c.windowed_blocks = read.wholes("windowed_blocks", 0);
   read.finish();
   return resolve_in_file(c, where);
 }

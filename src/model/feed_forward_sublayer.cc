@@ -15,9 +15,9 @@ class FeedForwardLayer final : public Sublayer<T> {
       : activation_(activation_of(config.feed_forward)), hidden_(config.feed_forward_width) {
     ParameterTable& parameters = architecture.parameters;
     w_in_ = add_matrix(parameters, prefix + "W_in", config.width, hidden_);
-    b_in_ = add_bias(parameters, config, prefix + "b_in", hidden_);
+    b_in_ = add_bias(parameters, config.biases.feed_forward, prefix + "b_in", hidden_);
     w_out_ = add_writer(parameters, config, prefix + "W_out", hidden_);
-    b_out_ = add_bias(parameters, config, prefix + "b_out", config.width);
+    b_out_ = add_bias(parameters, config.biases.feed_forward, prefix + "b_out", config.width);
 
     SiteTable& sites = architecture.sites;
     const std::vector<int64_t> shape{kBatchSize, kTimeSize, hidden_};
@@ -66,19 +66,6 @@ class FeedForwardLayer final : public Sublayer<T> {
   }
 
  private:
-  static Activation activation_of(FeedForward kind) {
-    switch (kind) {
-      case FeedForward::kRelu:
-        return Activation::kRelu;
-      case FeedForward::kGelu:
-        return Activation::kGelu;
-      case FeedForward::kGeluTanh:
-        return Activation::kGeluTanh;
-      default:
-        throw LogicError("feed-forward", "this kind has no activation");
-    }
-  }
-
   Activation activation_;
   int64_t hidden_;  // F
   int w_in_, b_in_, w_out_, b_out_;
@@ -92,11 +79,11 @@ class GatedFeedForwardLayer final : public Sublayer<T> {
       : hidden_(config.feed_forward_width) {
     ParameterTable& parameters = architecture.parameters;
     w_gate_ = add_matrix(parameters, prefix + "W_gate", config.width, hidden_);
-    b_gate_ = add_bias(parameters, config, prefix + "b_gate", hidden_);
+    b_gate_ = add_bias(parameters, config.biases.feed_forward, prefix + "b_gate", hidden_);
     w_in_ = add_matrix(parameters, prefix + "W_in", config.width, hidden_);
-    b_in_ = add_bias(parameters, config, prefix + "b_in", hidden_);
+    b_in_ = add_bias(parameters, config.biases.feed_forward, prefix + "b_in", hidden_);
     w_out_ = add_writer(parameters, config, prefix + "W_out", hidden_);
-    b_out_ = add_bias(parameters, config, prefix + "b_out", config.width);
+    b_out_ = add_bias(parameters, config.biases.feed_forward, prefix + "b_out", config.width);
 
     SiteTable& sites = architecture.sites;
     const std::vector<int64_t> shape{kBatchSize, kTimeSize, hidden_};
@@ -146,6 +133,19 @@ class GatedFeedForwardLayer final : public Sublayer<T> {
 };
 
 }  // namespace
+
+Activation activation_of(FeedForward kind) {
+  switch (kind) {
+    case FeedForward::kRelu:
+      return Activation::kRelu;
+    case FeedForward::kGelu:
+      return Activation::kGelu;
+    case FeedForward::kGeluTanh:
+      return Activation::kGeluTanh;
+    default:
+      throw LogicError("feed-forward", "this kind has no activation");
+  }
+}
 
 template <class T>
 std::unique_ptr<Sublayer<T>> make_feed_forward(const ModelConfig& config, const std::string& prefix,

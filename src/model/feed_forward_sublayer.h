@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "headlight/kernels/activation.h"
 #include "model/architecture.h"
 
 namespace headlight {
@@ -13,5 +14,8 @@ namespace headlight {
 template <class T>
 std::unique_ptr<Sublayer<T>> make_feed_forward(const ModelConfig& config, const std::string& prefix,
                                                Architecture<T>& architecture);
+
+// f of a kind without a gate. Throws LogicError for the others.
+Activation activation_of(FeedForward kind);
 
 }  // namespace headlight

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "headlight/kernels/activation.h"
 #include "headlight/kernels/cross_entropy.h"
 #include "headlight/kernels/elementwise.h"
 #include "headlight/kernels/embedding.h"
@@ -11,6 +12,8 @@
 #include "headlight/model/run.h"
 #include "model/architecture.h"
 #include "model/attention_sublayer.h"
+#include "model/feed_forward_sublayer.h"
+#include "model/linear.h"
 #include "model/run_state.h"
 
 namespace headlight {
@@ -25,11 +28,12 @@ struct Forward {
 
   View<T, 2> rows(int slot) const { return run.rows(slot, width); }
   View<const int32_t, 1> tokens() const { return pass.batch.tokens.template view<1>({pass.rows()}); }
+  View<const int32_t, 1> types() const { return pass.batch.types.template view<1>({pass.rows()}); }
   View<const int32_t, 1> positions() const { return {pass.positions().data, {pass.rows()}}; }
 
   // x = W_E[token] + position
   void embed() const {
-    const View<T, 2> x = rows(a.stream_start);
+    const View<T, 2> x = rows(a.embedded);
     if (run.is_wanted(a.embed_site)) {
       const View<T, 2> embedded = rows(a.embed_site);
       embedding_forward<T>(tokens(), pass.weight(a.embedding), embedded);
@@ -38,8 +42,10 @@ struct Forward {
     } else {
       embedding_forward<T>(tokens(), pass.weight(a.embedding), x);
     }
-    if (a.position_site >= 0) add_positions(x);
-    intervene<T>(pass.batch, run, a.stream_start);
+    if (a.position_site >= 0) add_embedding(positions(), position_table(), a.position_site, x);
+    if (a.type_site >= 0) add_embedding(types(), pass.weight(a.type_embedding), a.type_site, x);
+    intervene<T>(pass.batch, run, a.embedded);
+    if (a.embedding_norm.kind != NormKind::kNone) norm(a.embedding_norm, x);
   }
 
   View<const T, 2> position_table() const {
@@ -47,11 +53,12 @@ struct Forward {
     return run.table(a.sinusoids, width);
   }
 
-  void add_positions(View<T, 2> x) const {
-    if (!run.is_wanted(a.position_site)) return embedding_forward<T>(positions(), position_table(), x, true);
-    const View<T, 2> value = rows(a.position_site);
-    embedding_forward<T>(positions(), position_table(), value);
-    intervene<T>(pass.batch, run, a.position_site);
+  // x += rows of `table`, by way of `site` when that is asked for
+  void add_embedding(View<const int32_t, 1> index, View<const T, 2> table, int site, View<T, 2> x) const {
+    if (!run.is_wanted(site)) return embedding_forward<T>(index, table, x, true);
+    const View<T, 2> value = rows(site);
+    embedding_forward<T>(index, table, value);
+    intervene<T>(pass.batch, run, site);
     add<T>(x, value, x);
   }
 
@@ -83,16 +90,32 @@ struct Forward {
     if (post) norm(s.norm, rows(s.sum));
   }
 
-  // what the unembedding reads
   View<T, 2> final_rows() const {
     return rows(a.final_norm.kind == NormKind::kNone ? a.stream_end : a.final_norm.normalized);
   }
 
+  // what the unembedding reads
+  View<T, 2> predicting_rows() const {
+    return a.prediction.weight < 0 ? final_rows() : rows(a.prediction.norm.normalized);
+  }
+
+  void predict() const {
+    const PredictionHead& head = a.prediction;
+    linear_forward<T>(pass, head.weight, head.bias, final_rows(), {}, rows(head.pre));
+    intervene<T>(pass.batch, run, head.pre);
+    activation_forward<T>(activation_of(pass.model.config().feed_forward), rows(head.pre), rows(head.post));
+    intervene<T>(pass.batch, run, head.post);
+    norm(head.norm, rows(head.post));
+  }
+
   void unembed() const {
     if (a.final_norm.kind != NormKind::kNone) norm(a.final_norm, rows(a.stream_end));
+    if (a.prediction.weight >= 0) predict();
     if (!run.stored(a.logits)) return;
-    matmul<T>(
-        {.a = final_rows(), .b = pass.model.unembedding(), .c = run.rows(a.logits, pass.model.config().vocabulary)});
+    matmul<T>({.a = predicting_rows(),
+               .b = pass.model.unembedding(),
+               .c = run.rows(a.logits, pass.model.config().vocabulary),
+               .bias = pass.weight_vector(a.unembedding_bias)});
   }
 };
 
@@ -116,15 +139,27 @@ struct Backward {
                       .dbias = pass.gradient_vector(slots.bias)});
   }
 
-  // logits = y W_U
+  // y = norm(f(x W + b))
+  void predict(View<T, 2> d) const {
+    const PredictionHead& head = a.prediction;
+    const View<T, 2> d_pre = forward.rows(a.d_normalized);
+    norm(head.norm, forward.rows(head.post), d, d_pre, false);
+    activation_backward<T>(activation_of(pass.model.config().feed_forward), forward.rows(head.pre), d_pre, d_pre);
+    linear_backward_weights<T>(pass, head.weight, head.bias, forward.final_rows(), d_pre);
+    linear_backward_input<T>(pass, head.weight, d_pre, d, false);
+  }
+
+  // logits = y W_U + b_U
   void unembed(View<const T, 2> d_logits, View<T, 2> d_stream) const {
-    const View<T, 2> y = forward.final_rows();
+    const View<T, 2> y = forward.predicting_rows();
+    if (a.unembedding_bias >= 0) add_column_sums<T>(d_logits, pass.gradient_vector(a.unembedding_bias));
     if (a.unembedding >= 0) {
       matmul<T>({.a = y.swap(0, 1), .b = d_logits, .c = pass.gradient(a.unembedding), .accumulate = true});
     } else {
       matmul<T>({.a = d_logits.swap(0, 1), .b = y, .c = pass.gradient(a.embedding), .accumulate = true});
     }
     matmul<T>({.a = d_logits, .b = pass.model.unembedding().swap(0, 1), .c = d_stream});
+    if (a.prediction.weight >= 0) predict(d_stream);
     // y = norm(x)
     if (a.final_norm.kind != NormKind::kNone) norm(a.final_norm, forward.rows(a.stream_end), d_stream, d_stream, false);
   }
@@ -148,12 +183,22 @@ struct Backward {
     norm(s.norm, forward.rows(s.read), d_normalized, target, s.read == s.residual);
   }
 
-  // x = W_E[token] + position
-  void embed(View<const T, 2> d) const {
+  // x = W_E[token] + position + type, or its norm
+  void embed(View<T, 2> d) const {
+    if (a.embedding_norm.kind != NormKind::kNone) norm(a.embedding_norm, forward.rows(a.embedded), d, d, false);
     embedding_backward<T>(forward.tokens(), d, pass.gradient(a.embedding));
     if (a.position_embedding >= 0) embedding_backward<T>(forward.positions(), d, pass.gradient(a.position_embedding));
+    if (a.type_embedding >= 0) embedding_backward<T>(forward.types(), d, pass.gradient(a.type_embedding));
   }
 };
+
+void check_ids(const Buffer<int32_t>& ids, int64_t count, const char* what) {
+  for (int64_t i = 0; i < ids.count(); ++i) {
+    if (ids[i] >= 0 && ids[i] < count) continue;
+    throw Error(ErrorKind::kBadData, std::string(what) + " " + std::to_string(i), "id " + std::to_string(ids[i]),
+                "expected 0 to " + std::to_string(count - 1));
+  }
+}
 
 template <class T>
 void check_batch(const BasicModel<T>& model, const Batch& batch, const typename BasicRun<T>::State& run, int64_t past) {
@@ -168,12 +213,8 @@ void check_batch(const BasicModel<T>& model, const Batch& batch, const typename 
     throw LogicError("forward", "sequences of " + std::to_string(past + batch.time) +
                                     " tokens; the run was planned for " + std::to_string(run.table_length));
   }
-  for (int64_t i = 0; i < batch.tokens.count(); ++i) {
-    if (batch.tokens[i] < 0 || batch.tokens[i] >= model.config().vocabulary) {
-      throw Error(ErrorKind::kBadData, "token " + std::to_string(i), "id " + std::to_string(batch.tokens[i]),
-                  "expected 0 to " + std::to_string(model.config().vocabulary - 1));
-    }
-  }
+  check_ids(batch.tokens, model.config().vocabulary, "token");
+  check_ids(batch.types, std::max<int64_t>(1, model.config().token_types), "type of token");
 }
 
 template <class T>

@@ -2,16 +2,18 @@
 
 #include <map>
 
+#include "base/json_reader.h"
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "headlight/formats/safetensors.h"
 #include "headlight/model/model.h"
 #include "headlight/text/tokenizer_metadata.h"
-#include "model/gguf_model.h"
-#include "model/llama2c.h"
+#include "model/families/foreign_models.h"
 
 namespace headlight {
 namespace {
+
+constexpr const char* kModelType = "headlight";
 
 struct ModelFiles {
   std::filesystem::path config;
@@ -22,8 +24,8 @@ bool is_llama2c(const std::filesystem::path& path) { return path.extension() == 
 bool is_gguf(const std::filesystem::path& path) { return path.extension() == ".gguf"; }
 
 constexpr const char* kModels =
-    "expected a model: a folder with config.json and model.safetensors, its .safetensors file, .gguf, or llama2.c's "
-    ".bin";
+    "expected a model: a folder with config.json and model.safetensors (or its shards and their index), its "
+    ".safetensors file, .gguf, or llama2.c's .bin";
 
 void demand_there(const std::filesystem::path& path) {
   std::error_code problem;
@@ -31,12 +33,33 @@ void demand_there(const std::filesystem::path& path) {
   throw Error(ErrorKind::kMissingInput, path.string(), problem ? problem.message() : "no such file or folder", kModels);
 }
 
+// PyTorch's own files run code when they are read
+void refuse_pickles(const std::filesystem::path& folder) {
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.pth"}) {
+    if (!std::filesystem::exists(folder / name)) continue;
+    throw Error(ErrorKind::kBadData, (folder / name).string(), "is a pickle, which runs code when it is read",
+                "expected model.safetensors: save the model with safe_serialization=True");
+  }
+}
+
 ModelFiles files_of(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return {path / "config.json", path / "model.safetensors"};
+  if (std::filesystem::is_directory(path)) {
+    const std::filesystem::path whole = path / "model.safetensors", index = path / "model.safetensors.index.json";
+    const bool sharded = !std::filesystem::exists(whole) && std::filesystem::exists(index);
+    if (!sharded && !std::filesystem::exists(whole)) refuse_pickles(path);
+    return {path / "config.json", sharded ? index : whole};
+  }
   if (path.extension() != ".safetensors") {
     throw Error(ErrorKind::kBadData, path.string(), "is no model", kModels);
   }
   return {path.parent_path() / "config.json", path};
+}
+
+// Whether a config.json is of our own runs; one that says nothing is taken for one, and refused there.
+bool is_ours(const std::string& text, const std::filesystem::path& path) {
+  const nlohmann::json json = parse_json(text, path.string());
+  JsonReader read(json, path.string());
+  return !read.has("model_type") || read.text("model_type") == kModelType;
 }
 
 void refuse_unknown_tensors(const Safetensors& file, const ParameterTable& table) {
@@ -54,7 +77,8 @@ ModelConfig load_config(const std::filesystem::path& path) {
   if (is_llama2c(path)) return llama2c_config(path);
   if (is_gguf(path)) return gguf_config(path);
   const std::filesystem::path file = path.extension() == ".json" ? path : files_of(path).config;
-  return model_config_from_json(read_file(file), file.string());
+  const std::string text = read_file(file);
+  return is_ours(text, file) ? model_config_from_json(text, file.string()) : hugging_face_config(text, file.string());
 }
 
 Model load_model(const std::filesystem::path& path) {
@@ -62,7 +86,9 @@ Model load_model(const std::filesystem::path& path) {
   if (is_llama2c(path)) return load_llama2c(path);
   if (is_gguf(path)) return load_gguf(path);
   const ModelFiles files = files_of(path);
-  const ModelConfig config = model_config_from_json(read_file(files.config), files.config.string());
+  const std::string text = read_file(files.config);
+  if (!is_ours(text, files.config)) return load_hugging_face(text, files.config.string(), files.weights);
+  const ModelConfig config = model_config_from_json(text, files.config.string());
   const Safetensors file(files.weights);
   // what the file holds is checked before memory is taken for what config.json claims
   const ParameterTable table = parameter_table(config);

@@ -24,8 +24,9 @@ inline int add_writer(ParameterTable& table, const ModelConfig& config, const st
   return table.add({.name = name, .shape = {in, config.width}, .initial_deviation = deviation, .decays = true});
 }
 
-inline int add_bias(ParameterTable& table, const ModelConfig& config, const std::string& name, int64_t out) {
-  return config.biases ? table.add({.name = name, .shape = {out}}) : -1;
+// (out), or -1 unless `wanted`
+inline int add_bias(ParameterTable& table, bool wanted, const std::string& name, int64_t out) {
+  return wanted ? table.add({.name = name, .shape = {out}}) : -1;
 }
 
 // y = x W + b + residual (absent: 0)

@@ -77,6 +77,9 @@ int64_t plan_state(typename BasicRun<T>::State& run, const ModelConfig& config,
     throw Error(ErrorKind::kUsage, "sequence", std::to_string(time) + " tokens",
                 "the model's context is " + std::to_string(config.context));
   }
+  if (!config.unembedding && (options.logits || options.gradients)) {
+    throw Error(ErrorKind::kUsage, "the model", "predicts no token", "it has no unembedding, so no logits and no loss");
+  }
   run.table_length = std::max(time, options.positions);
   if (run.table_length > config.context) {
     throw Error(ErrorKind::kUsage, "positions", std::to_string(run.table_length),

@@ -20,6 +20,7 @@ void fill_batch(const Samples& samples, int64_t first, int64_t size, Batch& batc
     batch.time = samples.time;
     batch.tokens = Buffer<int32_t>(rows);
     batch.positions = Buffer<int32_t>(rows);
+    batch.types = Buffer<int32_t>(rows);
     batch.targets = Buffer<int32_t>(rows);
     batch.begins = Buffer<int64_t>(size);
     batch.lengths = Buffer<int64_t>(size);

@@ -56,7 +56,7 @@ struct CircuitModel {
             .feed_forward = FeedForward::kNone,
             .norm = NormKind::kNone,
             .positions = Positions::kLearned,
-            .biases = false};
+            .biases = kNoBiases};
   }
 
   static Model make() {

@@ -58,11 +58,39 @@ inline std::vector<Arrangement> all_arrangements() {
   });
   add("tied_without_biases", [](ModelConfig& c) {
     c.tied = true;
-    c.biases = false;
+    c.biases = kNoBiases;
   });
   add("bidirectional_post", [](ModelConfig& c) {
     c.causal = false;
     c.norm_placement = NormPlacement::kPost;
+  });
+  add("query_key_norm", [](ModelConfig& c) {
+    c.query_key_norm = true;
+    c.heads = 4;
+    c.key_value_heads = 2;
+    c.head_width = 6;
+  });
+  add("query_key_norm_rotary_scaled", [](ModelConfig& c) {
+    c.query_key_norm = true;
+    c.positions = Positions::kRotary;
+    c.rotary_scaling = {.kind = RotaryScalingKind::kYarn, .factor = 4, .original_context = 4, .magnitude = 1.1};
+  });
+  add("window", [](ModelConfig& c) { c.window = 3; });
+  add("window_of_one_block", [](ModelConfig& c) {
+    c.window = 2;
+    c.windowed_blocks = {1};
+    c.biases = {.query_key_value = true, .attention_output = false, .feed_forward = false, .norms = false};
+  });
+  add("bert", [](ModelConfig& c) {
+    c.causal = false;
+    c.norm_placement = NormPlacement::kPost;
+    c.token_types = 2;
+    c.embedding_norm = c.prediction_head = c.tied = c.biases.unembedding = true;
+  });
+  add("pre_norm_with_both_ends", [](ModelConfig& c) {
+    c.token_types = 3;
+    c.norm = NormKind::kRmsNorm;
+    c.embedding_norm = c.prediction_head = c.biases.unembedding = true;
   });
   add("no_blocks", [](ModelConfig& c) { c.blocks = 0; });
   return list;

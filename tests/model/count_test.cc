@@ -29,8 +29,8 @@ TEST(CountCost, GivesTheTextbooksFigures) {
                              .blocks = 1,
                              .heads = heads,
                              .feed_forward = FeedForward::kNone,
-                             .biases = false,
-                             .causal = false};
+                             .causal = false,
+                             .biases = kNoBiases};
     const int64_t t = 100;
     for (const PartCost& part : count_cost(config, t).parts) {
       if (part.part != "blocks.0.attn") continue;

@@ -29,9 +29,8 @@ ModelConfig small_config(bool tied) {
   config.norm = NormKind::kRmsNorm;
   config.norm_epsilon = 0.0625;
   config.rotary_base = 5000;
-  config.rotary_pairs = RotaryPairs::kAdjacent;
   config.tied = tied;
-  config.biases = false;
+  config.biases = kNoBiases;
   return resolve(config);
 }
 
@@ -59,11 +58,15 @@ struct Parts {
   }
 };
 
-void add_matrix(Parts& parts, const Model& model, const std::string& parameter, const std::string& tensor) {
+// `turned`: within each four outputs, a head's, pairs (0, 2) and (1, 3) lie side by side
+void add_matrix(Parts& parts, const Model& model, const std::string& parameter, const std::string& tensor,
+                bool turned = false) {
   const View<const float, 2> w = model.matrix(parameter);
   Parts::Tensor out{tensor, {w.size(1), w.size(0)}, {}};
+  const int64_t places[] = {0, 2, 1, 3};
   for (int64_t c = 0; c < w.size(1); ++c) {
-    for (int64_t r = 0; r < w.size(0); ++r) out.numbers.push_back(w(r, c));
+    const int64_t from = turned ? c / 4 * 4 + places[c % 4] : c;
+    for (int64_t r = 0; r < w.size(0); ++r) out.numbers.push_back(w(r, from));
   }
   parts.tensors.push_back(out);
 }
@@ -101,7 +104,10 @@ Parts parts_of(const Model& model) {
     const std::pair<const char*, const char*> maps[] = {
         {"attn.W_Q", "attn_q"},     {"attn.W_K", "attn_k"}, {"attn.W_V", "attn_v"},   {"attn.W_O", "attn_output"},
         {"mlp.W_gate", "ffn_gate"}, {"mlp.W_in", "ffn_up"}, {"mlp.W_out", "ffn_down"}};
-    for (const auto& [parameter, tensor] : maps) add_matrix(parts, model, from + parameter, to + tensor + ".weight");
+    for (const auto& [parameter, tensor] : maps) {
+      const bool turned = std::string(tensor) == "attn_q" || std::string(tensor) == "attn_k";
+      add_matrix(parts, model, from + parameter, to + tensor + ".weight", turned);
+    }
   }
   return parts;
 }
@@ -154,13 +160,15 @@ TEST_F(GgufModel, RefusesWhatItDoesNotUnderstandByName) {
   has(refusal([](Parts& p) { p.values[0] = gguf_value("general.architecture", kText, gguf_text("mamba")); }), "mamba");
   has(refusal([](Parts& p) { p.values.push_back(gguf_value("llama.expert_count", kU32, raw(uint32_t{8}))); }),
       "llama.expert_count");
-  has(refusal([](Parts& p) { p.values.push_back(gguf_value("llama.rope.scaling.type", kText, gguf_text("yarn"))); }),
-      "yarn");
+  has(refusal(
+          [](Parts& p) { p.values.push_back(gguf_value("llama.rope.scaling.type", kText, gguf_text("longrope"))); }),
+      "longrope");
   has(refusal([](Parts& p) { p.values.erase(p.values.begin() + 2); }), "llama.embedding_length");
   has(refusal([](Parts& p) { p.tensors.erase(p.tensors.begin()); }), "token_embd.weight");
   has(refusal([](Parts& p) { p.tensors.pop_back(); }), "ffn_down");
   has(refusal([](Parts& p) { p.tensors[1].shape = {4}, p.tensors[1].numbers.resize(4); }), "output_norm.weight");
-  has(refusal([](Parts& p) { p.tensors.push_back({"rope_freqs.weight", {2}, {1, 1}}); }), "rope_freqs.weight");
+  has(refusal([](Parts& p) { p.tensors.push_back({"rope_freqs.weight", {3}, {1, 1, 1}}); }), "rotary_scaling.divisors");
+  has(refusal([](Parts& p) { p.tensors.push_back({"blk.0.attn_sinks.weight", {2}, {1, 1}}); }), "attn_sinks");
 }
 
 TEST_F(GgufModel, CarriesItsTokenizer) {

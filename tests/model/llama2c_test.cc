@@ -29,7 +29,7 @@ TEST(LoadLlama2c, TakesTheConfigurationFromTheSizes) {
   EXPECT_EQ(config.vocabulary, 512);
   EXPECT_EQ(config.context, 512);
   EXPECT_TRUE(config.tied);
-  EXPECT_EQ(config.rotary_pairs, RotaryPairs::kAdjacent);
+  EXPECT_EQ(config.rotary_pairs, RotaryPairs::kHalves);
 }
 
 TEST(LoadLlama2c, TurnsLinearMapsAndTakesEachBlocksPart) {
@@ -41,11 +41,14 @@ TEST(LoadLlama2c, TurnsLinearMapsAndTakesEachBlocksPart) {
     std::memcpy(&x, content.tensor(name).bytes.data() + index * 4, sizeof(x));
     return x;
   };
-  // (L, out, in) there, (in, out) here
+  // (L, out, in) there, (in, out) here; of a key's 8 coordinates the pairs (2c, 2c + 1) are (c, c + 4) here
+  const int64_t there[] = {0, 2, 4, 6, 1, 3, 5, 7};
   const View<const float, 2> w_k = model.matrix("blocks.3.attn.W_K"), w_out = model.matrix("blocks.4.mlp.W_out");
   const View<const float, 1> norm = model.vector("blocks.2.ln2.w");
   for (int64_t in = 0; in < 64; ++in) {
-    for (int64_t out = 0; out < 32; ++out) ASSERT_EQ(w_k(in, out), at("wk", (3 * 32 + out) * 64 + in));
+    for (int64_t out = 0; out < 32; ++out) {
+      ASSERT_EQ(w_k(in, out), at("wk", (3 * 32 + out / 8 * 8 + there[out % 8]) * 64 + in));
+    }
     ASSERT_EQ(norm(in), at("ffn_norm", 2 * 64 + in));
   }
   for (int64_t in = 0; in < 172; ++in) {

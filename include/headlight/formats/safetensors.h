@@ -65,6 +65,10 @@ class Safetensors {
 // Throws Error (bad data) when it is not of a float type, LogicError when the sizes differ.
 void read_floats(const StoredTensor& tensor, std::span<float> out);
 
+// The rows (runs of the last size) from `first` on, as many as `out` takes. Errors as read_floats; LogicError when
+// `out` is no whole number of rows or goes beyond the last.
+void read_rows(const StoredTensor& tensor, int64_t first, std::span<float> out);
+
 struct TensorToWrite {
   std::string name;
   DType dtype;

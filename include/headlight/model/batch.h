@@ -16,6 +16,7 @@ struct Batch {
   int64_t time = 0;           // T, the longest sequence
   Buffer<int32_t> tokens;     // (B, T); padding holds token 0, which nothing reads
   Buffer<int32_t> positions;  // (B, T) counted from the sequence's first token; 0 in padding
+  Buffer<int32_t> types;      // (B, T) kind of token, for models with token types; 0 until set
   Buffer<int32_t> targets;    // (B, T) the token to predict at each position, or kIgnoredTarget
   Buffer<int64_t> begins;     // (B) first row of each sequence
   Buffer<int64_t> lengths;    // (B)

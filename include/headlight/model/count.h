@@ -29,7 +29,8 @@ struct ModelCost {
 // Matrix products and attention are counted; norms, activations and the softmax are not (a percent or less).
 ModelCost count_cost(const ModelConfig& config, int64_t time);
 
-// Visible (query, key) pairs of one head on T positions: T (T + 1) / 2 causal, T^2 otherwise.
-double visible_pairs(int64_t time, bool causal);
+// Visible (query, key) pairs of one head on T positions: T (T + 1) / 2 causal, less what a window of W keys hides (0:
+// none), T^2 otherwise.
+double visible_pairs(int64_t time, bool causal, int64_t window = 0);
 
 }  // namespace headlight

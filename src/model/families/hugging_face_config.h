@@ -1,0 +1,62 @@
+#pragma once
+// config.json as the Hugging Face library writes it, old spellings and new.
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_reader.h"
+#include "headlight/model/config.h"
+
+namespace headlight {
+
+class HuggingFaceConfig {
+ public:
+  // Borrows `json`. Throws Error (bad data) when it is not an object.
+  HuggingFaceConfig(const nlohmann::json& json, const std::string& where) : read_(json, where) {}
+
+  // A key's value; `otherwise` when it is absent or null.
+  int64_t size(const char* key);
+  int64_t size_or(const char* key, int64_t otherwise);
+  double number_or(const char* key, double otherwise, double min, double max);
+  bool boolean_or(const char* key, bool otherwise);
+  std::string text_or(const char* key, const std::string& otherwise);
+  std::vector<std::string> texts(const char* key);  // empty when absent
+  bool has(const char* key) { return read_.has(key); }
+
+  // Refuses another value than `only`, which is also what an absent key means.
+  void demand(const char* key, bool only);
+
+  // `key` as one of the activations without a gate: relu, gelu, gelu_new, ...
+  FeedForward activation(const char* key, const std::string& otherwise);
+  // Base, width and scaling of rotary positions from rope_theta and rope_scaling or from rope_parameters.
+  // `part` is the part of a head that is turned unless a key says otherwise.
+  void rotary(ModelConfig& config, double part = 1);
+  // Windows of the blocks from layer_types, or from what the older keys say of block i.
+  void windows(ModelConfig& config, int64_t window, int64_t first_block);
+  // Whether the checkpoint holds the unembedding: what `architectures` says, and true when it says nothing.
+  bool predicts();
+
+  // Refuses every key that nothing asked for and that is not known to say nothing about the mathematics.
+  void finish();
+  [[noreturn]] void fail(const std::string& key, const std::string& found, const std::string& expected) const {
+    read_.fail(key, found, expected);
+  }
+
+ private:
+  void scaling(JsonReader& read, ModelConfig& config);
+
+  JsonReader read_;
+};
+
+// What families write alike: rope_parameters, layer_types, and the name of an activation.
+void write_rotary(const ModelConfig& config, nlohmann::ordered_json& json);
+void write_layer_types(const ModelConfig& config, nlohmann::ordered_json& json);
+std::string activation_name(FeedForward kind);
+
+// What the first demand that does not hold is about; "" when all hold.
+std::string first_misfit(std::initializer_list<std::pair<bool, std::string>> demands);
+
+}  // namespace headlight

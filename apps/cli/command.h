@@ -38,6 +38,7 @@ std::vector<std::unique_ptr<Command>> all_commands();
 std::unique_ptr<Command> train_command();
 std::unique_ptr<Command> eval_command();
 std::unique_ptr<Command> generate_command();
+std::unique_ptr<Command> convert_command();
 std::unique_ptr<Command> heads_command();
 std::unique_ptr<Command> ablate_command();
 std::unique_ptr<Command> attend_command();

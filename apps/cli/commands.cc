@@ -7,6 +7,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(train_command());
   all.push_back(eval_command());
   all.push_back(generate_command());
+  all.push_back(convert_command());
   all.push_back(heads_command());
   all.push_back(ablate_command());
   all.push_back(attend_command());

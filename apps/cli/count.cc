@@ -27,6 +27,8 @@ struct Memory {
   double training_activations = 0;  // all buffers of a run with gradients
   double running_activations = 0;   // of a run without
 
+  bool can_train = true;  // a model without logits has no loss
+
   double training() const { return weights + gradients + optimiser + training_activations; }
   double running() const { return weights + running_activations; }
 };
@@ -36,11 +38,17 @@ Memory count_memory(const ModelConfig& config, int64_t parameters, int64_t batch
   m.weights = 4.0 * static_cast<double>(parameters);
   m.gradients = m.weights;
   m.optimiser = 2 * m.weights;
-  RunOptions training;
-  training.gradients = true;
-  m.training_activations = static_cast<double>(planned_bytes<float>(config, batch, time, training));
-  m.running_activations = static_cast<double>(planned_bytes<float>(config, batch, time));
+  m.can_train = config.unembedding;
+  RunOptions options;
+  options.logits = config.unembedding;
+  m.running_activations = static_cast<double>(planned_bytes<float>(config, batch, time, options));
+  options.gradients = true;
+  if (m.can_train) m.training_activations = static_cast<double>(planned_bytes<float>(config, batch, time, options));
   return m;
+}
+
+nlohmann::ordered_json null_unless(bool holds, double value) {
+  return holds ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
 // Equal parts of consecutive blocks stand in one line: "blocks.0-3.attn".
@@ -158,11 +166,14 @@ class Count : public Command {
                               percent(cost.attention_flops, cost.forward_flops)));
 
     Table bytes({{fmt::format("memory, fp32, {} x {}", batch_, cost.time), Align::kLeft}, {"running"}, {"training"}});
-    bytes.row({"weights", byte_size(memory.weights), byte_size(memory.weights)});
-    bytes.row({"gradients", "", byte_size(memory.gradients)});
-    bytes.row({"AdamW moments", "", byte_size(memory.optimiser)});
-    bytes.row({"activations", byte_size(memory.running_activations), byte_size(memory.training_activations)});
-    bytes.row({{"together", Paint::kBold}, byte_size(memory.running()), byte_size(memory.training())});
+    const auto row_of = [&](const Cell& name, const std::string& running, double training) {
+      bytes.row({name, running, memory.can_train ? byte_size(training) : "-"});
+    };
+    row_of("weights", byte_size(memory.weights), memory.weights);
+    row_of("gradients", "", memory.gradients);
+    row_of("AdamW moments", "", memory.optimiser);
+    row_of("activations", byte_size(memory.running_activations), memory.training_activations);
+    row_of({"together", Paint::kBold}, byte_size(memory.running()), memory.training());
     console.print(bytes.text(console.out()));
   }
 
@@ -189,9 +200,9 @@ class Count : public Command {
                           {"gradients", memory.gradients},
                           {"optimiser", memory.optimiser},
                           {"activations_running", memory.running_activations},
-                          {"activations_training", memory.training_activations},
+                          {"activations_training", null_unless(memory.can_train, memory.training_activations)},
                           {"running", memory.running()},
-                          {"training", memory.training()}}}});
+                          {"training", null_unless(memory.can_train, memory.training())}}}});
   }
 
   std::string model_;

@@ -18,12 +18,14 @@ fs::path folder_of(const fs::path& path) {
   return fs::is_directory(path) ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-void demand_same_vocabulary(const Subject& subject) {
-  const int64_t wanted = subject.model.config().vocabulary;
+// Models of other programs are often padded to a round number of rows; more than that is another tokenizer.
+void demand_like_vocabulary(const Subject& subject) {
+  const int64_t most = subject.model.config().vocabulary;
   const int64_t found = subject.tokenizer->vocabulary();
-  if (found == wanted) return;
+  const int64_t spare = most > 1024 ? std::max<int64_t>(1024, most / 16) : 0;
+  if (found <= most && found >= most - spare) return;
   throw Error(ErrorKind::kBadData, (subject.folder / "tokenizer.json").string(), fmt::format("{} tokens", found),
-              fmt::format("the model's vocabulary is {}", wanted));
+              fmt::format("the model's vocabulary is {}", most));
 }
 
 // What a run's folder says about its training; nothing for a model without, or when its text has gone.
@@ -43,7 +45,8 @@ Subject load_subject(const std::string& path) {
   Model model = load_model(path);
   Subject subject{path, folder_of(path), std::move(model), nullptr, std::nullopt};
   subject.tokenizer = load_tokenizer_of(path);
-  demand_same_vocabulary(subject);
+  demand_like_vocabulary(subject);
+  subject.tokenizer = padded_tokenizer(subject.tokenizer, subject.model.config().vocabulary);
   subject.training = training_of(subject.folder);
   return subject;
 }

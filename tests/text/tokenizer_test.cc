@@ -103,5 +103,21 @@ TEST(LoadTokenizer, SaysWhenTheFileIsMissing) {
   expect_error(ErrorKind::kMissingInput, {"tokenizer.json"}, [&] { load_tokenizer(folder.path()); });
 }
 
+TEST(PaddedTokenizer, HasIdsToSpareThatStandForNoText) {
+  const auto inner = symbol_tokenizer({"[start]", "a", "b"}, 0);
+  const auto padded = padded_tokenizer(inner, 8);
+  EXPECT_EQ(padded->vocabulary(), 8);
+  EXPECT_EQ(padded->encode("a b", {.framed = true, .spans = true}).ids,
+            inner->encode("a b", {.framed = true, .spans = true}).ids);
+  EXPECT_EQ(padded->start_token(), inner->start_token());
+  EXPECT_EQ(padded->decode(std::vector<int32_t>{1, 7, 2}), inner->decode(std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(padded->token_text(5), "");
+  EXPECT_TRUE(padded->is_special(3));
+  EXPECT_FALSE(padded->is_special(1));
+  EXPECT_THROW(padded->token_text(8), LogicError);
+  EXPECT_THROW(padded_tokenizer(inner, 2), LogicError);
+  EXPECT_EQ(padded_tokenizer(inner, 3), inner);
+}
+
 }  // namespace
 }  // namespace headlight

@@ -12,6 +12,7 @@
 #include "headlight/model/parameters.h"
 #include "headlight/model/sites.h"
 #include "headlight/tensor/buffer.h"
+#include "headlight/tensor/dtype.h"
 #include "headlight/text/tokenizer.h"
 
 namespace headlight {
@@ -78,5 +79,10 @@ ModelConfig load_config(const std::filesystem::path& path);
 std::shared_ptr<const Tokenizer> load_tokenizer_of(const std::filesystem::path& path);
 // Writes both files, each whole or not at all. Makes the folder. Errors: cannot create, cannot write.
 void save_model(const Model& model, const std::filesystem::path& folder);
+
+// The same as the Hugging Face library reads it, with weights rounded to `type` (F32, F16 or BF16). Returns the
+// `model_type` that it writes. Throws Error (usage) naming, family by family, what of the model it does not have; else
+// as save_model().
+std::string save_hugging_face_model(const Model& model, const std::filesystem::path& folder, DType type = DType::kF32);
 
 }  // namespace headlight

@@ -113,6 +113,10 @@ std::shared_ptr<const Tokenizer> symbol_tokenizer(std::vector<std::string> names
 // fits first; no start token. Throws LogicError when there is no piece, when one is empty, not UTF-8, or there twice.
 std::shared_ptr<const Tokenizer> piece_tokenizer(std::vector<std::string> pieces);
 
+// The same for a model with more rows than the tokenizer has tokens, as many models are padded to a round number: ids
+// from tokenizer->vocabulary() on are special and stand for no text. Throws LogicError when there are fewer.
+std::shared_ptr<const Tokenizer> padded_tokenizer(std::shared_ptr<const Tokenizer> tokenizer, int64_t vocabulary);
+
 // What to_json wrote, or a Hugging Face tokenizer.json. Errors: bad data naming `where`, the key, what was found and
 // expected; an unknown kind is refused.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(const std::string& text, const std::string& where);

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "headlight/base/error.h"
+#include "headlight/base/file.h"
 #include "headlight/formats/safetensors.h"
+#include "headlight/tensor/half.h"
 #include "model/families/foreign_models.h"
 #include "model/families/transfer.h"
 
@@ -31,7 +35,59 @@ Described described(const std::string& text, const std::string& where) {
   read.fail("model_type", in_quotes(type), fmt::format("expected one of {}", fmt::join(known, ", ")));
 }
 
+// Values in another type, packed.
+template <class T>
+std::vector<std::byte> packed_as(const Buffer<float>& values) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(values.count()) * sizeof(T));
+  for (int64_t i = 0; i < values.count(); ++i) {
+    const T value = narrow<T>(values[i]);
+    std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
+  }
+  return bytes;
+}
+
+std::vector<std::byte> packed(const Buffer<float>& values, DType type) {
+  switch (type) {
+    case DType::kF16:
+      return packed_as<Float16>(values);
+    case DType::kBF16:
+      return packed_as<BFloat16>(values);
+    case DType::kF32:
+      return packed_as<float>(values);
+    default:
+      throw LogicError("save_hugging_face_model", "type " + std::string(dtype_info(type).name));
+  }
+}
+
+// The first family that has all of the model, and what its config.json says.
+const Family& family_for(const ModelConfig& config, nlohmann::ordered_json& json) {
+  std::string why;
+  for (const Family& family : families()) {
+    json = nlohmann::ordered_json::object();
+    const std::string misfit = family.to_hugging_face(config, json);
+    if (misfit.empty()) return family;
+    why += fmt::format("{}{} has no {}", why.empty() ? "" : ", ", family.name, misfit);
+  }
+  throw Error(ErrorKind::kUsage, "the model", "is of none of its families: " + why, "");
+}
+
 }  // namespace
+
+std::string save_hugging_face_model(const Model& model, const std::filesystem::path& folder, DType type) {
+  nlohmann::ordered_json json;
+  const Family& family = family_for(model.config(), json);
+  json["torch_dtype"] = type == DType::kF32 ? "float32" : type == DType::kF16 ? "float16" : "bfloat16";
+  make_folder(folder);
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorToWrite> tensors;
+  for_each_tensor(model, family.parts(model.config(), Naming::kHuggingFace), [&](const NamedTensor& tensor) {
+    bytes.push_back(packed(tensor.values, type));
+    tensors.push_back({tensor.name, type, tensor.shape, bytes.back()});
+  });
+  write_safetensors(folder / "model.safetensors", std::move(tensors), {{"format", "pt"}});
+  write_file_atomically(folder / "config.json", pretty_json(json));
+  return json["model_type"];
+}
 
 ModelConfig hugging_face_config(const std::string& text, const std::string& where) {
   return described(text, where).config;

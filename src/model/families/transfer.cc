@@ -164,6 +164,20 @@ class Loader {
   std::map<std::string, std::size_t> found_;  // by the family's name
 };
 
+// the numbers of one parameter, where they lie in the tensor
+void write_part(const Model& model, const TensorPart& part, NamedTensor& to) {
+  const Parameter& parameter = model.parameters()[model.parameters().find(part.parameter)];
+  const float* const from = model.weights().data + parameter.offset;
+  float* const values = to.values.data();
+  const int64_t outs = parameter.shape.back(), ins = parameter.count / std::max<int64_t>(1, outs);
+  for (int64_t in = 0; in < ins; ++in) {
+    for (int64_t o = 0; o < outs; ++o) {
+      const int64_t there = part.order.in_file(o);
+      values[part.transposed ? there * ins + in : in * to.shape.back() + there] = from[in * outs + o];
+    }
+  }
+}
+
 }  // namespace
 
 Model load_parts(const ModelConfig& config, const Family& family, const std::vector<TensorPart>& parts,
@@ -179,30 +193,17 @@ Model load_parts(const ModelConfig& config, const Family& family, const std::vec
   return model;
 }
 
-std::vector<NamedTensor> tensors_of(const Model& model, const std::vector<TensorPart>& parts) {
-  const std::map<std::string, std::vector<int64_t>> shapes = shapes_of(model.parameters(), parts);
-  std::vector<NamedTensor> out;
-  std::map<std::string, std::size_t> places;
-  for (const TensorPart& part : parts) {
-    const auto [at, is_new] = places.try_emplace(part.tensor, out.size());
-    const std::vector<int64_t>& shape = shapes.at(part.tensor);
-    if (is_new) {
-      int64_t count = 1;
-      for (const int64_t n : shape) count *= n;
-      out.push_back({part.tensor, shape, Buffer<float>(count)});
-    }
-    float* const values = out[at->second].values.data();
-    const Parameter& parameter = model.parameters()[model.parameters().find(part.parameter)];
-    const float* const from = model.weights().data + parameter.offset;
-    const int64_t outs = parameter.shape.back(), ins = parameter.count / std::max<int64_t>(1, outs);
-    for (int64_t in = 0; in < ins; ++in) {
-      for (int64_t o = 0; o < outs; ++o) {
-        const int64_t there = part.order.in_file(o);
-        values[part.transposed ? there * ins + in : in * shape.back() + there] = from[in * outs + o];
-      }
-    }
+void for_each_tensor(const Model& model, const std::vector<TensorPart>& parts,
+                     const std::function<void(const NamedTensor&)>& each) {
+  std::map<std::string, std::vector<const TensorPart*>> by_tensor;
+  for (const TensorPart& part : parts) by_tensor[part.tensor].push_back(&part);
+  for (const auto& [name, shape] : shapes_of(model.parameters(), parts)) {
+    int64_t count = 1;
+    for (const int64_t n : shape) count *= n;
+    NamedTensor tensor{name, shape, Buffer<float>(count)};
+    for (const TensorPart* part : by_tensor[name]) write_part(model, *part, tensor);
+    each(tensor);
   }
-  return out;
 }
 
 }  // namespace headlight

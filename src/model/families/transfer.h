@@ -1,7 +1,7 @@
 #pragma once
 // Weights from a file's tensors into a model, and from a model into tensors, by a family's parts.
 
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,7 +29,8 @@ struct NamedTensor {
   Buffer<float> values;
 };
 
-// The tensors of `parts`, in their order, each once.
-std::vector<NamedTensor> tensors_of(const Model& model, const std::vector<TensorPart>& parts);
+// Calls `each` with every tensor of `parts`, one after the other, by name.
+void for_each_tensor(const Model& model, const std::vector<TensorPart>& parts,
+                     const std::function<void(const NamedTensor&)>& each);
 
 }  // namespace headlight

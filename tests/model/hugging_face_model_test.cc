@@ -187,7 +187,7 @@ TEST_F(HuggingFaceModel, NamesTheKeyThatItCannotHonour) {
   has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000000000"), "blocks");
   has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"), "model.layers.2");
   has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"), "model.layers.1");
-  has(refusal("\"vocab_size\": 11", "\"vocab_size\": 12"), "embed_tokens");
+  has(refusal("\"vocab_size\": 11", "\"vocab_size\": 12"), "lm_head");
   EXPECT_EQ(refusal("\"hidden_size\"", "\"attention_dropout\": 0.1, \"hidden_size\""), "loaded");
 }
 

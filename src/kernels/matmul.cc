@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "headlight/base/thread_pool.h"
 #include "kernels/check.h"
@@ -40,10 +41,10 @@ struct TaskMemory {
 };
 
 // One task: for each block of k, the tiles of its rows and columns.
-template <class T>
+template <class T, class B>
 class Task {
  public:
-  Task(const Matmul<T>& args, const MatmulPlan& plan, const TaskMemory<T>& sizes, int64_t index, T* memory)
+  Task(const Matmul<T, B>& args, const MatmulPlan& plan, const TaskMemory<T>& sizes, int64_t index, T* memory)
       : args_(args),
         plan_(plan),
         work_(plan.task(index)),
@@ -64,8 +65,10 @@ class Task {
 
  private:
   int64_t columns_of(int64_t panel) const { return std::min(kTileColumns<T>, plan_.columns - panel * kTileColumns<T>); }
-  // the tile reads whole vectors of b
-  bool is_packed(int64_t panel) const { return args_.b.stride(1) != 1 || columns_of(panel) % kLanes<T> != 0; }
+  // the tile reads whole vectors of b, as T
+  bool is_packed(int64_t panel) const {
+    return !std::is_same_v<T, B> || args_.b.stride(1) != 1 || columns_of(panel) % kLanes<T> != 0;
+  }
   T* packed_panel(int64_t panel) const {
     return packed_ + (panel - work_.first_panel) * kTileColumns<T> * plan_.order.length;
   }
@@ -74,7 +77,7 @@ class Task {
     if (!is_packed(panel)) return;
     const int64_t column = panel * kTileColumns<T>;
     const int64_t columns = columns_of(panel);
-    const View<const T, 2> rows = args_.b.slice(0, plan_.order.begin(block), plan_.order.end(block));
+    const View<const B, 2> rows = args_.b.slice(0, plan_.order.begin(block), plan_.order.end(block));
     pack_panel<T>(rows.slice(1, column, column + columns), quotient_up(columns, kLanes<T>) * kLanes<T>,
                   packed_panel(panel));
   }
@@ -122,9 +125,10 @@ class Task {
     tile.a = any ? args_.a.data + row * args_.a.stride(0) + k * args_.a.stride(1) : nullptr;
     tile.a_row = any ? args_.a.stride(0) : 0;
     tile.a_step = any ? args_.a.stride(1) : 0;
-    tile.b = packed ? packed_panel(panel)
-             : any  ? args_.b.data + k * args_.b.stride(0) + panel * kTileColumns<T>
-                    : nullptr;
+    tile.b = packed ? packed_panel(panel) : nullptr;
+    if constexpr (std::is_same_v<T, B>) {
+      if (!packed && any) tile.b = args_.b.data + k * args_.b.stride(0) + panel * kTileColumns<T>;
+    }
     tile.b_step = packed ? quotient_up(columns_of(panel), kLanes<T>) * kLanes<T> : args_.b.stride(0);
   }
 
@@ -145,7 +149,7 @@ class Task {
     }
   }
 
-  const Matmul<T>& args_;
+  const Matmul<T, B>& args_;
   const MatmulPlan& plan_;
   MatmulTask work_;
   bool epilogue_;
@@ -155,17 +159,17 @@ class Task {
   T* finished_;
 };
 
-template <class T>
-void multiply_few_rows(const Matmul<T>& args) {
-  using Task = FewRowsTask<T>;
+template <class T, class B>
+void multiply_few_rows(const Matmul<T, B>& args) {
+  using Task = FewRowsTask<T, B>;
   ThreadPool& pool = default_pool();
   T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(Task::kMemory * pool.threads())));
   pool.run(Task::tasks(args),
            [&](int64_t index, int worker) { Task(args, index, memory + worker * Task::kMemory).run(); });
 }
 
-template <class T>
-void multiply(const Matmul<T>& args) {
+template <class T, class B>
+void multiply(const Matmul<T, B>& args) {
   if (args.c.size(0) <= kFewRows) {
     multiply_few_rows(args);
     return;
@@ -175,11 +179,13 @@ void multiply(const Matmul<T>& args) {
   ThreadPool& pool = default_pool();
   T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(sizes.all * pool.threads())));
   pool.run(plan.tasks(),
-           [&](int64_t index, int worker) { Task<T>(args, plan, sizes, index, memory + worker * sizes.all).run(); });
+           [&](int64_t index, int worker) { Task<T, B>(args, plan, sizes, index, memory + worker * sizes.all).run(); });
 }
 
 void multiply_float(const Matmul<float>& args) { multiply(args); }
 void multiply_double(const Matmul<double>& args) { multiply(args); }
+void multiply_bf16(const Matmul<float, BFloat16>& args) { multiply(args); }
+void multiply_f16(const Matmul<float, Float16>& args) { multiply(args); }
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -190,9 +196,13 @@ namespace {
 
 HWY_EXPORT(multiply_float);
 HWY_EXPORT(multiply_double);
+HWY_EXPORT(multiply_bf16);
+HWY_EXPORT(multiply_f16);
 
 void dispatch(const Matmul<float>& args) { HEADLIGHT_DISPATCH(multiply_float)(args); }
 void dispatch(const Matmul<double>& args) { HEADLIGHT_DISPATCH(multiply_double)(args); }
+void dispatch(const Matmul<float, BFloat16>& args) { HEADLIGHT_DISPATCH(multiply_bf16)(args); }
+void dispatch(const Matmul<float, Float16>& args) { HEADLIGHT_DISPATCH(multiply_f16)(args); }
 
 constexpr const char* kName = "matmul";
 
@@ -201,8 +211,8 @@ bool is_present(const View<T, Rank>& view) {
   return view.data != nullptr;
 }
 
-template <class T>
-void check_sizes(const Matmul<T>& args) {
+template <class T, class B>
+void check_sizes(const Matmul<T, B>& args) {
   const int64_t m = args.a.size(0);
   const int64_t k = args.a.size(1);
   const int64_t n = args.b.size(1);
@@ -227,19 +237,17 @@ View<const T, 2> covering_rows(View<const T, 2> view) {
   return {view.data + std::min<int64_t>(0, reach), {view.size(0), std::abs(reach) + 1}, {view.stride(0), 1}};
 }
 
-template <class T>
-void check_overlaps(const Matmul<T>& args, const char* name, const View<T, 2>& output) {
+template <class T, class B>
+void check_overlaps(const Matmul<T, B>& args, const char* name, const View<T, 2>& output) {
   require_apart<T>(kName, name, output, "a", covering_rows<T>(args.a));
-  require_apart<T>(kName, name, output, "b", covering_rows<T>(args.b));
+  if constexpr (std::is_same_v<T, B>) require_apart<T>(kName, name, output, "b", covering_rows<T>(args.b));
   if (is_present(args.bias)) {
     require_apart<T>(kName, name, output, "bias", {args.bias.data, {1, args.bias.size(0)}});
   }
 }
 
-}  // namespace
-
-template <class T>
-void matmul(const Matmul<T>& args) {
+template <class T, class B>
+void check_and_multiply(const Matmul<T, B>& args) {
   check_sizes(args);
   check_overlaps(args, "c", args.c);
   if (is_present(args.residual)) require_same_or_apart<T>(kName, "c", args.c, "residual", args.residual);
@@ -250,6 +258,15 @@ void matmul(const Matmul<T>& args) {
   }
   if (!args.c.empty()) dispatch(args);
 }
+
+}  // namespace
+
+template <class T>
+void matmul(const Matmul<T>& args) {
+  check_and_multiply(args);
+}
+void matmul(const Matmul<float, BFloat16>& args) { check_and_multiply(args); }
+void matmul(const Matmul<float, Float16>& args) { check_and_multiply(args); }
 
 template void matmul(const Matmul<float>&);
 template void matmul(const Matmul<double>&);

@@ -31,8 +31,8 @@ struct FinishedSums {
   int64_t columns;
 };
 
-template <Activation f, class T>
-void finish_rows(const Matmul<T>& args, const FinishedSums<T>& sums) {
+template <Activation f, class T, class B>
+void finish_rows(const Matmul<T, B>& args, const FinishedSums<T>& sums) {
   const hn::ScalableTag<T> d;
   const T* bias = args.bias.data == nullptr ? nullptr : args.bias.data + sums.column;
   for (int64_t i = 0; i < sums.rows; ++i) {
@@ -53,8 +53,8 @@ void finish_rows(const Matmul<T>& args, const FinishedSums<T>& sums) {
 }
 
 // Fetches what finish() will read and write. Rows are too short here for the processor to see where they go.
-template <class T>
-void fetch_for_finish(const Matmul<T>& args, const FinishedSums<T>& sums) {
+template <class T, class B>
+void fetch_for_finish(const Matmul<T, B>& args, const FinishedSums<T>& sums) {
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
   for (int64_t i = sums.row; i < sums.row + sums.rows; ++i) {
     for (int64_t j = sums.column; j < sums.column + sums.columns; j += kLine) {
@@ -65,8 +65,8 @@ void fetch_for_finish(const Matmul<T>& args, const FinishedSums<T>& sums) {
   }
 }
 
-template <class T>
-void finish(const Matmul<T>& args, const FinishedSums<T>& sums) {
+template <class T, class B>
+void finish(const Matmul<T, B>& args, const FinishedSums<T>& sums) {
   switch (args.activation) {
     case Activation::kNone:
       return finish_rows<Activation::kNone>(args, sums);
@@ -79,8 +79,8 @@ void finish(const Matmul<T>& args, const FinishedSums<T>& sums) {
   }
 }
 
-template <class T>
-bool has_epilogue(const Matmul<T>& args) {
+template <class T, class B>
+bool has_epilogue(const Matmul<T, B>& args) {
   return args.bias.data != nullptr || args.residual.data != nullptr || args.pre.data != nullptr ||
          args.activation != Activation::kNone;
 }

@@ -10,9 +10,12 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "headlight/tensor/view.h"
+#include "kernels/half-inl.h"
 #include "kernels/matmul_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,9 +29,9 @@ template <class T>
 constexpr int64_t kBlocks = kLanes<T> / kBlockLanes<T>;
 
 #if HWY_TARGET == HWY_SCALAR
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void transpose_square(D, const T* b, int64_t, T* to, int64_t) {
-  *to = *b;
+template <class D, class B, class Put>
+HWY_INLINE void transpose_square(D d, const B* b, int64_t, int64_t, Put put) {
+  put(0, hn::Set(d, widen(*b)));
 }
 #else
 // Transposes each of the squares that the vectors' blocks form.
@@ -70,63 +73,82 @@ HWY_INLINE void transpose_blocks(D d, V& a, V& b) {
   a = low;
 }
 
-// to(i, j) = b(i, j) for i, j < lanes, where columns of b have unit stride and are `column` apart. Fetches the
-// columns beside them.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void transpose_square(D d, const T* b, int64_t column, T* to, int64_t to_row) {
+// Calls put(i, row i of b) for i < lanes in rising order, rows of as many elements, where columns of b have unit stride
+// and are `column` apart. Fetches what lies `ahead` of each column.
+template <class D, class B, class Put>
+HWY_INLINE void transpose_square(D d, const B* b, int64_t column, int64_t ahead, Put put) {
+  using T = hn::TFromD<D>;
   hn::Vec<D> v[kBlocks<T>][kBlockLanes<T>];
   for (int64_t g = 0; g < kBlocks<T>; ++g) {
     for (int64_t q = 0; q < kBlockLanes<T>; ++q) {
-      const T* from = b + (g * kBlockLanes<T> + q) * column;
-      hwy::Prefetch(from + kLanes<T> * column);
-      v[g][q] = hn::LoadU(d, from);
+      const B* from = b + (g * kBlockLanes<T> + q) * column;
+      hwy::Prefetch(from + ahead);
+      v[g][q] = load_wide(d, from);
     }
     transpose_in_blocks(d, v[g]);
   }
   for (int64_t q = 0; q < kBlockLanes<T>; ++q) {
     if constexpr (kBlocks<T> == 4) transpose_blocks(d, v[0][q], v[1][q], v[2][q], v[3][q]);
     if constexpr (kBlocks<T> == 2) transpose_blocks(d, v[0][q], v[1][q]);
-    for (int64_t g = 0; g < kBlocks<T>; ++g) hn::StoreU(v[g][q], d, to + (g * kBlockLanes<T> + q) * to_row);
+  }
+  for (int64_t g = 0; g < kBlocks<T>; ++g) {
+    for (int64_t q = 0; q < kBlockLanes<T>; ++q) put(g * kBlockLanes<T> + q, v[g][q]);
   }
 }
 #endif
 
-// Rows [first, end), one element after the other, from column `column` on, and 0 in the columns up to `width`.
-template <class T>
-void pack_elements(View<const T, 2> b, int64_t first, int64_t end, int64_t column, int64_t width, T* to) {
-  for (int64_t i = first; i < end; ++i) {
-    for (int64_t j = column; j < width; ++j) to[i * width + j] = j < b.size(1) ? b(i, j) : T(0);
+// A vector of a row of b, widened; lanes beyond its end hold 0.
+template <class D, class P, class B>
+HWY_INLINE hn::Vec<D> load_part(D d, P part, const B* from) {
+  if constexpr (std::is_same_v<B, hn::TFromD<D>>) {
+    return part.load(d, from);
+  } else if constexpr (std::is_same_v<P, Whole>) {
+    return load_wide(d, from);
+  } else {
+    B end[HWY_MAX_BYTES / sizeof(float)] = {};
+    std::copy(from, from + part.count, end);
+    return load_wide(d, end);
   }
 }
 
-template <class T>
-void pack_transposed(View<const T, 2> b, int64_t width, T* to) {
+// Rows [first, end), one element after the other, from column `column` on, and 0 in the columns up to `width`.
+template <class T, class B>
+void pack_elements(View<const B, 2> b, int64_t first, int64_t end, int64_t column, int64_t width, T* to) {
+  for (int64_t i = first; i < end; ++i) {
+    for (int64_t j = column; j < width; ++j) to[i * width + j] = j < b.size(1) ? widen(b(i, j)) : T(0);
+  }
+}
+
+template <class T, class B>
+void pack_transposed(View<const B, 2> b, int64_t width, T* to) {
   const TileTag<T> d;
   const int64_t rows = b.size(0) / kLanes<T> * kLanes<T>;
   const int64_t columns = b.size(1) / kLanes<T> * kLanes<T>;
   for (int64_t j = 0; j < columns; j += kLanes<T>) {
     for (int64_t i = 0; i < rows; i += kLanes<T>) {
-      transpose_square(d, b.data + i + j * b.stride(1), b.stride(1), to + i * width + j, width);
+      transpose_square(d, b.data + i + j * b.stride(1), b.stride(1), kLanes<T> * b.stride(1),
+                       [&](int64_t row, auto v) HEADLIGHT_LOOP_BODY { hn::StoreU(v, d, to + (i + row) * width + j); });
     }
   }
   pack_elements(b, 0, rows, columns, width, to);
   pack_elements(b, rows, b.size(0), 0, width, to);
 }
 
-template <class T>
-void pack_rows(View<const T, 2> b, int64_t width, T* to) {
+template <class T, class B>
+void pack_rows(View<const B, 2> b, int64_t width, T* to) {
   const TileTag<T> d;
   for (int64_t i = 0; i < b.size(0); ++i) {
-    const T* from = b.data + i * b.stride(0);
+    const B* from = b.data + i * b.stride(0);
     T* row = to + i * width;
-    for_each_vector(d, b.size(1),
-                    [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY { hn::StoreU(part.load(d, from + j), d, row + j); });
+    for_each_vector(d, b.size(1), [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
+      hn::StoreU(load_part(d, part, from + j), d, row + j);
+    });
   }
 }
 
 // to(i, j) = b(i, j) in rows of `width`: as many whole vectors as the columns of b need; 0 beyond these.
-template <class T>
-void pack_panel(View<const T, 2> b, int64_t width, T* to) {
+template <class T, class B>
+void pack_panel(View<const B, 2> b, int64_t width, T* to) {
   if (b.stride(1) == 1) {
     pack_rows(b, width, to);
   } else if (b.stride(0) == 1) {

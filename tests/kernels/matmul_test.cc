@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <functional>
 #include <optional>
 
@@ -395,6 +396,49 @@ TEST(Matmul, GivesAColumnTheSameBitsAloneAndAmongOthers) {
       }
     }
   });
+}
+
+// the product with b stored short, against that with the same numbers stored long
+template <class B>
+void expect_bits_of_the_widened(int64_t m, int64_t k, int64_t n, bool transposed, RandomStream& random) {
+  Buffer<float> a(m * k), bias(n), residual(m * n), wide(k * n), found(m * n), wanted(m * n);
+  Buffer<B> narrow_b(k * n);
+  for (Buffer<float>* x : {&a, &bias, &residual}) {
+    for (float& value : *x) value = static_cast<float>(random.normal());
+  }
+  for (int64_t i = 0; i < wide.count(); ++i) {
+    narrow_b[i] = narrow<B>(static_cast<float>(random.normal()));
+    wide[i] = widen(narrow_b[i]);
+  }
+  const View<float, 2> x = a.view<2>({m, k});
+  const View<B, 2> b = transposed ? narrow_b.template view<2>({n, k}).swap(0, 1) : narrow_b.template view<2>({k, n});
+  const View<float, 2> b_wide = transposed ? wide.view<2>({n, k}).swap(0, 1) : wide.view<2>({k, n});
+  const bool finishes = random.below(2) == 0;
+  Matmul<float> long_product{.a = x, .b = b_wide, .c = wanted.view<2>({m, n})};
+  Matmul<float, B> short_product{.a = x, .b = b, .c = found.view<2>({m, n})};
+  if (finishes) {
+    long_product.bias = short_product.bias = bias.view<1>({n});
+    long_product.residual = short_product.residual = residual.view<2>({m, n});
+  }
+  matmul(long_product);
+  matmul(short_product);
+  for (int64_t i = 0; i < m * n; ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(found[i]), std::bit_cast<uint32_t>(wanted[i]))
+        << m << " x " << k << " x " << n << (transposed ? " transposed" : "") << " at " << i << ": " << found[i]
+        << ", expected " << wanted[i];
+  }
+}
+
+TEST(Matmul, ReadsShortNumbersAsTheirWidenedSelves) {
+  RandomStream random(71, 1, 0);
+  for (int trial = 0; trial < 60; ++trial) {
+    const auto below = [&](uint64_t most) { return 1 + static_cast<int64_t>(random.below(most)); };
+    const int64_t m = trial % 2 == 0 ? below(8) : below(70), k = below(500), n = below(300);
+    for (const bool transposed : {false, true}) {
+      expect_bits_of_the_widened<BFloat16>(m, k, n, transposed, random);
+      expect_bits_of_the_widened<Float16>(m, k, n, transposed, random);
+    }
+  }
 }
 
 TEST(Matmul, GivesTheSameBitsForAnyNumberOfThreads) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "headlight/tensor/half.h"
 #include "headlight/tensor/view.h"
 
 namespace headlight {
@@ -16,11 +17,13 @@ enum class Activation { kNone, kRelu, kGelu, kGeluTanh };
 // `accumulate`. With k = 0 the product is 0. A view without data is absent.
 // Throws LogicError when sizes do not fit, when an output overlaps an input or another output (residual may
 // be c itself only when equal element for element), or when `accumulate` comes with bias, residual, pre or f.
-template <class T>
+// B is how b is stored: as T, or short beside float. Its numbers are widened exactly as they are read, so that the
+// result has the bits of a product with the widened b.
+template <class T, class B = T>
 struct Matmul {
-  View<const T, 2> a;         // (m, k), any strides: a.swap(0, 1) is the transpose
-  View<const T, 2> b;         // (k, n), any strides
-  View<T, 2> c;               // (m, n), rows of unit stride
+  View<const T, 2> a;           // (m, k), any strides: a.swap(0, 1) is the transpose
+  View<const B, 2> b;           // (k, n), any strides
+  View<T, 2> c;                 // (m, n), rows of unit stride
   View<const T, 1> bias{};      // (n), optional, unit stride
   View<const T, 2> residual{};  // (m, n), optional, rows of unit stride
   Activation activation = Activation::kNone;
@@ -30,6 +33,8 @@ struct Matmul {
 
 template <class T>
 void matmul(const Matmul<T>& args);
+void matmul(const Matmul<float, BFloat16>& args);
+void matmul(const Matmul<float, Float16>& args);
 
 // sums(j) += sum over rows i of x(i, j), in an order that depends on the number of rows alone. The gradient
 // of a bias. x: (m, n), rows of unit stride; sums: (n), unit stride, apart from x. Throws LogicError otherwise.

@@ -1,0 +1,87 @@
+// A model as people run it: a prompt at once, in useful operations per second and as a share of the fused
+// multiply-add rate, and then a token at a time, in bytes of weights read per second and as a share of the read
+// bandwidth. Both ceilings are measured in the same rounds.
+
+#include "headlight/model/model.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "ceiling.h"
+#include "headlight/base/thread_pool.h"
+#include "headlight/model/count.h"
+#include "headlight/model/run.h"
+#include "report.h"
+
+namespace headlight::bench {
+namespace {
+
+std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 7919 + 13) % vocabulary));
+  return tokens;
+}
+
+// Bytes of the weights that one token reads: all but the rows of tables that it does not look up.
+double bytes_per_token(const Model& model) {
+  double elements = 0;
+  for (const Parameter& p : model.parameters().all()) {
+    const bool is_table = p.name == "embed.W_E" || p.name == "pos_embed.W_pos";
+    if (!is_table || (p.name == "embed.W_E" && model.config().tied)) elements += static_cast<double>(p.count);
+  }
+  return elements * sizeof(float);
+}
+
+int run(int count, char** words) {
+  CLI::App app("A prompt and decoding on a model, against the multiply-add rate and the read bandwidth.");
+  std::string path;
+  int64_t prompt = 512, past = 128;
+  int rounds = 7, threads = 2;
+  bool json = false;
+  app.add_option("MODEL", path, "anything that headlight loads")->required();
+  app.add_option("--prompt", prompt, "tokens of the prompt")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--past", past, "tokens in the cache when one more is decoded")->check(CLI::Range(0, 1 << 20));
+  app.add_option("--rounds", rounds, "times that everything is measured")->check(CLI::Range(1, 1000));
+  app.add_option("--threads", threads, "threads")->check(CLI::Range(1, 1024));
+  app.add_flag("--json", json, "one object");
+  CLI11_PARSE(app, count, words);
+  set_threads(threads);
+  const Model model = load_model(path);
+  const ModelConfig& config = model.config();
+  Report report(json, rounds);
+
+  const Batch batch = make_batch({some_tokens(prompt, config.vocabulary)});
+  Run whole = plan(model, batch, {.logits = false});
+  // what follows a prompt reads the last row's logits only
+  const double unembedding = 2.0 * static_cast<double>(config.width * config.vocabulary);
+  const double flops = count_cost(config, prompt).forward_flops - unembedding * static_cast<double>(prompt);
+  std::vector<Work> at_once{multiply_add_ceiling(threads), {"prompt", flops, [&] { forward(model, batch, whole); }}};
+  report.add(fmt::format("prompt of {} tokens", prompt), at_once, "Gflop/s");
+  if (!json) fmt::print("{:.1f} tokens/s\n", static_cast<double>(prompt) / at_once[1].median());
+
+  BasicCache<float> cache(model, past + 1);
+  if (past > 0) {
+    const Batch before = make_batch({some_tokens(past, config.vocabulary)});
+    Run fill(model, 1, past, {.logits = false, .positions = past + 1});
+    forward(model, before, fill, {.cache = &cache});
+  }
+  const Batch one = make_batch({some_tokens(1, config.vocabulary)});
+  Run next(model, 1, 1, {.positions = past + 1});
+  std::vector<Work> decoding{read_ceiling({model.weights().data, {model.weights().count()}}),
+                             {"token", bytes_per_token(model), [&] {
+                                forward(model, one, next, {.cache = &cache});
+                                cache.shorten(past);
+                              }}};
+  report.add(fmt::format("one token after {}", past), decoding, "GB/s");
+  if (!json) fmt::print("{:.1f} tokens/s\n", 1 / decoding[1].median());
+  report.finish();
+  return 0;
+}
+
+}  // namespace
+}  // namespace headlight::bench
+
+int main(int count, char** words) { return headlight::bench::run(count, words); }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "formats/shape.h"
 #include "headlight/base/error.h"
 #include "headlight/tensor/view.h"
 
@@ -141,6 +142,7 @@ void add_version_1(Reader& reader, const Llama2cSizes& s, std::vector<StoredTens
 }  // namespace
 
 Llama2cContent parse_llama2c(std::span<const std::byte> bytes, const std::string& file) {
+  if (looks_like_pickle(bytes)) refuse_pickle(file);
   Reader reader(bytes, file);
   const auto demand = [&](std::size_t header) {
     if (bytes.size() >= header) return;

@@ -99,12 +99,7 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
   const char* text = reinterpret_cast<const char*>(bytes.data());
-  const bool is_zip = std::memcmp(text, "PK\3\4", 4) == 0;
-  const bool is_pickle = text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
-  if (length > kMaxHeader && (is_zip || is_pickle)) {
-    bad_file(file, "is a PyTorch pickle, which can run code when it is loaded",
-             "expected safetensors; save the weights with safetensors.torch.save_file");
-  }
+  if (length > kMaxHeader && looks_like_pickle(bytes)) refuse_pickle(file);
   if (length > kMaxHeader) {
     bad_file(file, fmt::format("byte 0: header of {} bytes", length), fmt::format("expected at most {}", kMaxHeader));
   }

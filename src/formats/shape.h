@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,20 @@ namespace headlight {
 [[noreturn]] inline void bad_file(const std::string& where, const std::string& found,
                                   const std::string& expected = "") {
   throw Error(ErrorKind::kBadData, where, found, expected);
+}
+
+// Whether a file begins as PyTorch's own do, a zip or a bare pickle; no size of a model, read as a little-endian number
+// from these bytes, is so large.
+inline bool looks_like_pickle(std::span<const std::byte> bytes) {
+  if (bytes.size() < 4) return false;
+  const auto at = [&](std::size_t i) { return std::to_integer<int>(bytes[i]); };
+  const bool is_zip = at(0) == 'P' && at(1) == 'K' && at(2) == 3 && at(3) == 4;
+  return is_zip || (at(0) == 0x80 && at(1) >= 2 && at(1) <= 5 && at(3) != 0);
+}
+
+[[noreturn]] inline void refuse_pickle(const std::string& file) {
+  bad_file(file, "is a PyTorch pickle, which can run code when it is loaded",
+           "expected safetensors; save the weights with safetensors.torch.save_file");
 }
 
 inline std::string shape_text(std::span<const int64_t> shape) { return fmt::format("({})", fmt::join(shape, ",")); }

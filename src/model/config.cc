@@ -36,7 +36,6 @@ std::string neighbours(int64_t width, int64_t heads) {
 }
 
 constexpr int64_t kLargest = int64_t{1} << 24;  // of a width or a vocabulary
-constexpr int64_t kMostBlocks = 10000;
 
 void check_sizes(const ModelConfig& c, const Checker& check) {
   check.in_range("vocabulary", c.vocabulary, 1, kLargest);

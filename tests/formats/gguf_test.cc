@@ -8,9 +8,9 @@
 #include <fstream>
 #include <limits>
 
-#include "headlight/base/random.h"
 #include "support/expect_error.h"
 #include "support/gguf_writer.h"
+#include "support/mutate.h"
 #include "support/temp_folder.h"
 
 namespace headlight {
@@ -240,47 +240,14 @@ TEST(GgufFile, RefusesOffsetsThatAreNotTheRunningSum) {
 
 TEST(GgufFile, RefusesAFileCutAtAnyByte) {
   // also in the padding at the end: the empty tensor after it still needs its place
-  const std::string whole = small_file();
-  for (std::size_t length = 0; length < whole.size(); ++length) {
-    // a copy of its own size, so that a sanitizer sees a read beyond it
-    const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    EXPECT_THROW(touch(Gguf(std::as_bytes(std::span(cut)), "m.gguf")), Error) << "cut at byte " << length;
-  }
+  expect_every_cut_refused(small_file(), [](auto bytes) { touch(Gguf(bytes, "m.gguf")); });
 }
 
 TEST(GgufFile, TakesOrRefusesAnyMutationWithoutHarm) {
-  const uint64_t seed = 20261130;
-  const std::string whole = small_file();
-  int refused = 0;
-  constexpr int kTrials = 20'000;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    SCOPED_TRACE("seed " + std::to_string(seed) + ", trial " + std::to_string(trial));
-    RandomStream random(seed, 0, static_cast<uint64_t>(trial));
-    std::vector<char> bytes(whole.begin(), whole.end());
-    for (uint64_t changes = 1 + random.below(4); changes > 0; --changes) {
-      const std::size_t at = random.below(bytes.size());
-      switch (random.below(4)) {
-        case 0:
-          bytes[at] = static_cast<char>(random.below(256));
-          break;
-        case 1:
-          bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(8)));
-          break;
-        case 2:
-          bytes[at] = static_cast<char>(random.below(2) * 255);
-          break;
-        default:
-          bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<char>(random.below(14)));
-      }
-    }
-    try {
-      touch(Gguf(std::as_bytes(std::span(bytes)), "m.gguf"));
-    } catch (const Error& error) {
-      ++refused;
-      ASSERT_EQ(static_cast<int>(error.kind()), static_cast<int>(ErrorKind::kBadData)) << error.what();
-    }
-  }
-  EXPECT_GT(refused, kTrials / 2);
+  constexpr std::string_view kTypesAndLimits("\0\1\2\3\4\5\6\7\10\11\12\13\14\377", 14);
+  const Mutations mutations{.seed = 20261130, .bytes = kTypesAndLimits};
+  const int refused = expect_mutations_borne(small_file(), mutations, [](auto bytes) { touch(Gguf(bytes, "m.gguf")); });
+  EXPECT_GT(refused, mutations.trials / 2);
 }
 
 TEST(GgufFile, IsMappedFromAPathAndSurvivesAMove) {

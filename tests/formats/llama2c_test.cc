@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "headlight/base/error.h"
+#include "support/expect_error.h"
+#include "support/mutate.h"
 
 namespace headlight {
 namespace {
@@ -47,6 +49,15 @@ float first_of(const Llama2cContent& content, const std::string& name) {
   float x = 0;
   std::memcpy(&x, content.tensor(name).bytes.data(), sizeof(x));
   return x;
+}
+
+// Reads every byte that the content hands out, so that a sanitizer sees one that is out of bounds.
+unsigned touch(const Llama2cContent& content) {
+  unsigned sum = 0;
+  for (const StoredTensor& tensor : content.tensors) {
+    for (std::byte byte : tensor.bytes) sum += std::to_integer<unsigned>(byte);
+  }
+  return sum;
 }
 
 TEST(Llama2c, ReadsBothVersionsInTheOrderOfTheirExport) {
@@ -147,6 +158,30 @@ TEST(Llama2c, RefusesFilesThatAreNotWhatTheySay) {
   has(refusal(good1, [](auto& b) { put(b, 4, 2); }), "quantised");
   has(refusal(good1, [](auto& b) { put(b, 4, 7); }), "expected 1");
   has(refusal(good1, [](auto& b) { b[36] = std::byte{2}; }), "shared_classifier");
+}
+
+TEST(Llama2c, AdvisesOnAPickle) {
+  for (const std::string& text :
+       {std::string("PK\3\4\0\0\x08\x08\0\0\0\0", 12), std::string("\x80\x02}q\0X\4\0\0\0", 10)}) {
+    expect_error(ErrorKind::kBadData, {"pytorch_model.bin", "pickle", "safetensors.torch.save_file"},
+                 [&] { parse_llama2c(std::as_bytes(std::span(text)), "pytorch_model.bin"); });
+  }
+}
+
+TEST(Llama2c, RefusesAFileCutAtAnyByteAndBearsAnyMutation) {
+  for (const auto& bytes : {file(0, true, kShared + kTables), file(1, false, kShared + kOutput)}) {
+    const std::string whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto parse = [](auto changed) { touch(parse_llama2c(changed, "m.bin")); };
+    expect_every_cut_refused(whole, parse);
+    // of the sizes, and a little of what follows them
+    const auto parse_begin = [&](auto changed) {
+      std::vector<std::byte> again(changed.begin(), changed.end());
+      again.insert(again.end(), bytes.begin() + 40, bytes.end());
+      parse(std::span<const std::byte>(again));
+    };
+    const Mutations mutations{.seed = 7, .bytes = std::string_view("\0\1\2\3\4\5\6\x7f\x80\xff", 10), .trials = 5000};
+    EXPECT_GT(expect_mutations_borne(whole.substr(0, 40), mutations, parse_begin), mutations.trials / 2);
+  }
 }
 
 }  // namespace

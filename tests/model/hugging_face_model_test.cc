@@ -184,7 +184,7 @@ TEST_F(HuggingFaceModel, NamesTheKeyThatItCannotHonour) {
   has(refusal("\"llama\"", "\"mamba\""), "mamba");
   has(refusal("\"num_attention_heads\": 3", "\"num_attention_heads\": 0"), "num_attention_heads");
   has(refusal("\"num_key_value_heads\": 1", "\"num_key_value_heads\": 2"), "heads 3");
-  has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000000000"), "blocks");
+  has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000000000"), "num_hidden_layers");
   has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"), "model.layers.2");
   has(refusal("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"), "model.layers.1");
   has(refusal("\"vocab_size\": 11", "\"vocab_size\": 12"), "lm_head");

@@ -67,6 +67,8 @@ struct RotaryScaling {
   bool operator==(const RotaryScaling&) const = default;
 };
 
+constexpr int64_t kMostBlocks = 10000;  // of a model
+
 // Letters as in docs/design.md. Sizes left at 0 take the value that the comment names.
 struct ModelConfig {
   int64_t vocabulary = 256;     // V

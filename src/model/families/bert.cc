@@ -18,7 +18,7 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   config.vocabulary = json.size("vocab_size");
   config.context = json.size_or("max_position_embeddings", 512);
   config.width = json.size("hidden_size");
-  config.blocks = json.size("num_hidden_layers");
+  config.blocks = json.blocks("num_hidden_layers");
   config.heads = json.size("num_attention_heads");
   config.feed_forward_width = json.size("intermediate_size");
   config.norm_epsilon = json.number_or("layer_norm_eps", 1e-12, 1e-30, 0.5);

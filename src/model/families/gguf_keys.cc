@@ -39,7 +39,7 @@ std::string GgufKeys::text_or(const std::string& key, const std::string& otherwi
 void GgufKeys::sizes(ModelConfig& config) {
   config.context = size("context_length");
   config.width = size("embedding_length");
-  config.blocks = size("block_count");
+  config.blocks = file_.whole(full("block_count"), 1, kMostBlocks);
   config.heads = size("attention.head_count");
   config.key_value_heads = size_or("attention.head_count_kv", config.heads);
   config.head_width = size_or("attention.key_length", 0);

@@ -21,7 +21,7 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   config.context = json.size_or("n_positions", json.size_or("n_ctx", 1024));
   json.has("n_ctx");  // an old name of n_positions
   config.width = json.size("n_embd");
-  config.blocks = json.size("n_layer");
+  config.blocks = json.blocks("n_layer");
   config.heads = json.size("n_head");
   config.feed_forward_width = json.size_or("n_inner", 4 * config.width);
   config.norm_epsilon = json.number_or("layer_norm_epsilon", 1e-5, 1e-30, 0.5);

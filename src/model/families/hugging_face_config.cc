@@ -29,6 +29,7 @@ constexpr const char* kHarmless[] = {
 }  // namespace
 
 int64_t HuggingFaceConfig::size(const char* key) { return read_.whole(key, 1, kMost); }
+int64_t HuggingFaceConfig::blocks(const char* key) { return read_.whole(key, 1, kMostBlocks); }
 int64_t HuggingFaceConfig::size_or(const char* key, int64_t otherwise) { return has(key) ? size(key) : otherwise; }
 
 double HuggingFaceConfig::number_or(const char* key, double otherwise, double min, double max) {

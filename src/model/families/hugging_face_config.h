@@ -19,6 +19,7 @@ class HuggingFaceConfig {
 
   // A key's value; `otherwise` when it is absent or null.
   int64_t size(const char* key);
+  int64_t blocks(const char* key);  // what is listed block by block must not grow with a number that is none
   int64_t size_or(const char* key, int64_t otherwise);
   double number_or(const char* key, double otherwise, double min, double max);
   bool boolean_or(const char* key, bool otherwise);

@@ -23,7 +23,7 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   config.vocabulary = json.size("vocab_size");
   config.context = json.size_or("max_position_embeddings", type == "llama" ? 2048 : 32768);
   config.width = json.size("hidden_size");
-  config.blocks = json.size("num_hidden_layers");
+  config.blocks = json.blocks("num_hidden_layers");
   config.heads = json.size("num_attention_heads");
   config.key_value_heads = json.size_or("num_key_value_heads", config.heads);
   config.head_width = json.size_or("head_dim", type == "qwen3" ? 128 : 0);

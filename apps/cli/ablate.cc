@@ -45,7 +45,7 @@ class Ablate : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     options.group("ablation");
     options.text("--heads", "B.H,B.H", heads_, "block and head, counted from 0");
     options.choice(
@@ -58,7 +58,7 @@ class Ablate : public Command {
   int run(const Options&, Console& console) override {
     use_threads(threads_);
     if (heads_.empty()) throw Error(ErrorKind::kUsage, "", "--heads is missing; for example --heads 1.0,1.2");
-    const Subject subject = load_subject(model_);
+    const Subject subject = load_subject(model_, console);
     const std::vector<HeadId> heads = parse_heads(heads_, subject.model.config());
     const Material material = make_material(subject, choice_);
     const Ablation ablation = mean_ ? mean_ablation(subject.model, material.sequences()) : zero_ablation();
@@ -114,7 +114,8 @@ class Ablate : public Command {
                         {"checks", json_of(std::vector<Check>{result.same_as_naive})}});
   }
 
-  std::string model_, heads_;
+  ModelChoice model_;
+  std::string heads_;
   bool mean_ = false;
   AnalysisChoice choice_;
   int64_t threads_ = 0;

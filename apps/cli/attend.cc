@@ -138,7 +138,7 @@ class Attend : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     options.group("what to show");
     options.text("--text", "TEXT", text_, "what the model reads [random tokens and their repetition]");
     options.text("--head", "B.H", head_, "one head, counted from 0 [all]");
@@ -149,7 +149,7 @@ class Attend : public Command {
 
   int run(const Options& options, Console& console) override {
     use_threads(threads_);
-    const Subject subject = load_subject(model_);
+    const Subject subject = load_subject(model_, console);
     const PageText given = options.is_given("--text") ? text_of(subject, text_) : sample_text(subject);
     MapOptions wanted;
     if (!head_.empty()) wanted.heads = {parse_head(head_, subject.model.config())};
@@ -207,7 +207,8 @@ class Attend : public Command {
     console.print_json(json);
   }
 
-  std::string model_, text_, head_, out_;
+  ModelChoice model_;
+  std::string text_, head_, out_;
   int64_t threads_ = 0;
 };
 

@@ -39,7 +39,7 @@ class Eval : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     add_data_options(options, data_);
     options.group("machine");
     add_compute_options(options, threads_);
@@ -47,7 +47,7 @@ class Eval : public Command {
 
   int run(const Options&, Console& console) override {
     use_threads(threads_);
-    const Subject subject = load_subject(model_);
+    const Subject subject = load_subject(model_, console);
     const std::shared_ptr<const DataSource> source = choose(subject);
     if (source->tokenizer()->to_json() != subject.tokenizer->to_json()) {
       throw Error(ErrorKind::kUsage, "", fmt::format("{} knows other tokens than this data has", subject.name));
@@ -108,7 +108,7 @@ class Eval : public Command {
                                       in_context.score.spread, in_context.loss_late.mean, in_context.loss_early.mean));
   }
 
-  std::string model_;
+  ModelChoice model_;
   DataChoice data_;
   int64_t threads_ = 0;
 };

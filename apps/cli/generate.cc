@@ -58,7 +58,7 @@ class Generate : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     options.group("text");
     options.text("--prompt", "TEXT", prompt_, "what comes before [the start token, or a newline for bytes]");
     options.integer("--tokens", generate_.tokens, {1, 1 << 24}, "how many to add");
@@ -73,7 +73,7 @@ class Generate : public Command {
 
   int run(const Options&, Console& console) override {
     use_threads(threads_);
-    const Subject subject = load_subject(model_);
+    const Subject subject = load_subject(model_, console);
     std::vector<int32_t> prompt = encode(subject, prompt_);
     if (prompt.empty()) prompt = subject.tokenizer->encode("\n");
     const StopOnSignal signals;
@@ -98,7 +98,8 @@ class Generate : public Command {
   }
 
  private:
-  std::string model_, prompt_;
+  ModelChoice model_;
+  std::string prompt_;
   GenerateOptions generate_;
   bool past_end_ = false;
   int64_t threads_ = 0;

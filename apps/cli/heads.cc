@@ -147,7 +147,7 @@ class Heads : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     add_analysis_options(options, choice_);
     options.group("machine");
     add_compute_options(options, threads_);
@@ -155,7 +155,7 @@ class Heads : public Command {
 
   int run(const Options&, Console& console) override {
     use_threads(threads_);
-    const Subject subject = load_subject(model_);
+    const Subject subject = load_subject(model_, console);
     const Analysis a = analyse(subject, choice_, console);
     if (console.wants_json()) {
       console.print_json(json(subject, a));
@@ -207,7 +207,7 @@ class Heads : public Command {
             {"checks", json_of(a.checks)}};
   }
 
-  std::string model_;
+  ModelChoice model_;
   AnalysisChoice choice_;
   int64_t threads_ = 0;
 };

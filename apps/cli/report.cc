@@ -46,7 +46,7 @@ class ReportCommand : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     options.group("page");
     options.text("--out", "FILE.html", out_, "the page");
     options.text("--text", "TEXT", text_,
@@ -58,7 +58,7 @@ class ReportCommand : public Command {
 
   int run(const Options& options, Console& console) override {
     use_threads(threads_);
-    const Subject subject = load_subject(model_);
+    const Subject subject = load_subject(model_, console);
     std::vector<PageText> texts;
     if (options.is_given("--text")) texts.push_back(text_of(subject, text_));
     const Analysis a = analyse(subject, choice_, console);
@@ -118,7 +118,8 @@ class ReportCommand : public Command {
     console.print(fmt::format("wrote {} ({}); open it in a browser, no network is needed\n", out_, byte_size(size)));
   }
 
-  std::string model_, out_ = "report.html", text_;
+  ModelChoice model_;
+  std::string out_ = "report.html", text_;
   AnalysisChoice choice_;
   int64_t threads_ = 0;
 };

@@ -8,6 +8,7 @@
 #include "headlight/base/file.h"
 #include "headlight/text/corpus.h"
 #include "headlight/train/batches.h"
+#include "numbers.h"
 
 namespace headlight::cli {
 namespace {
@@ -39,10 +40,27 @@ std::optional<TrainerOptions> training_of(const fs::path& folder) {
   }
 }
 
+void look_for_non_finite(const Model& model, const ModelChoice& choice, Console& console) {
+  const NonFiniteWeights bad = non_finite_weights(model);
+  if (bad.count == 0) return;
+  const std::string found = fmt::format("{} of {} weights are NaN or infinite, the first of them in {}",
+                                        grouped(bad.count), grouped(model.parameters().count()), bad.first);
+  if (choice.is_strict) throw Error(ErrorKind::kBadData, choice.path, found, "--strict expects none");
+  console.note(fmt::format("{}: {}", choice.path, found));
+}
+
 }  // namespace
 
-Subject load_subject(const std::string& path) {
+void add_model_argument(Options& options, ModelChoice& model) {
+  options.argument("MODEL", model.path, kModelMeaning);
+  options.group("reading");
+  options.flag("--strict", model.is_strict, "refuse a model with NaN or infinite weights [they are counted]");
+}
+
+Subject load_subject(const ModelChoice& choice, Console& console) {
+  const std::string& path = choice.path;
   Model model = load_model(path);
+  look_for_non_finite(model, choice, console);
   Subject subject{path, folder_of(path), std::move(model), nullptr, std::nullopt};
   subject.tokenizer = load_tokenizer_of(path);
   demand_like_vocabulary(subject);

@@ -7,15 +7,24 @@
 #include <optional>
 #include <string>
 
+#include "console.h"
 #include "headlight/model/batch.h"
 #include "headlight/model/model.h"
 #include "headlight/text/tokenizer.h"
 #include "headlight/train/options.h"
+#include "options.h"
 
 namespace headlight::cli {
 
 // of the argument MODEL, in --help
 inline constexpr const char* kModelMeaning = "a run's folder, a .safetensors or .gguf file, or a llama2.c .bin";
+
+// MODEL and how it is read.
+struct ModelChoice {
+  std::string path;
+  bool is_strict = false;  // NaN and infinite weights are refused
+};
+void add_model_argument(Options& options, ModelChoice& model);
 
 struct Subject {
   std::string name;              // as the person wrote it
@@ -25,8 +34,8 @@ struct Subject {
   std::optional<TrainerOptions> training{};  // of a run whose training data is at hand
 };
 
-// Errors: missing input, bad data.
-Subject load_subject(const std::string& path);
+// Says on the console how many weights are NaN or infinite, if any. Errors: missing input, bad data.
+Subject load_subject(const ModelChoice& choice, Console& console);
 
 // Tokens of a text that a person gave, the model's start token first where it has one. Throws Error (usage) when no
 // tokens spell it.

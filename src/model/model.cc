@@ -92,6 +92,25 @@ BasicModel<double> to_double(const Model& model) {
   return copy;
 }
 
+NonFiniteWeights non_finite_weights(const Model& model) {
+  const std::vector<Parameter>& parameters = model.parameters().all();
+  std::vector<int64_t> counts(parameters.size());
+  default_pool().run(static_cast<int64_t>(parameters.size()), [&](int64_t index, int) {
+    const Parameter& p = parameters[static_cast<std::size_t>(index)];
+    const float* values = model.weights().data + p.offset;
+    int64_t count = 0;
+    // the difference is NaN for NaN and infinity, else 0
+    for (int64_t i = 0; i < p.count; ++i) count += !(values[i] - values[i] == 0.0F);
+    counts[static_cast<std::size_t>(index)] = count;
+  });
+  NonFiniteWeights out;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (out.count == 0 && counts[i] > 0) out.first = parameters[i].name;
+    out.count += counts[i];
+  }
+  return out;
+}
+
 template class BasicModel<float>;
 template class BasicModel<double>;
 template void initialise(BasicModel<float>&, uint64_t);

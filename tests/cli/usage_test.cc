@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "process.h"
@@ -111,6 +112,24 @@ TEST(BadInput, ATruncatedModelIsNamedWithItsPlace) {
     expect_refused({{command, folder / "cut"}, 65, "model.safetensors"});
     expect_refused({{command, model}, 65, "model.safetensors"});
   }
+}
+
+TEST(BadInput, WeightsThatAreNoNumbersAreCountedAndRefusedOnRequest) {
+  const Folder folder;
+  std::filesystem::copy(trained() / "text", folder / "nan", std::filesystem::copy_options::recursive);
+  std::fstream file(folder / "nan/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  const float wrong[] = {std::nanf(""), HUGE_VALF};
+  file.seekp(-static_cast<std::streamoff>(sizeof(wrong)), std::ios::end);
+  file.write(reinterpret_cast<const char*>(wrong), sizeof(wrong));
+  file.close();
+  const std::string says = "2 of ";
+  for (const char* command : {"eval", "attend"}) {
+    const Outcome outcome = run({command, folder / "nan"});
+    EXPECT_NE(outcome.err.find("weights are NaN or infinite, the first of them in "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+    expect_refused({{command, folder / "nan", "--strict"}, 65, says});
+  }
+  EXPECT_EQ(run({"eval", trained() / "text", "--strict"}).code, 0);
 }
 
 TEST(BadInput, TextThatAModelCannotReadIsRefused) {

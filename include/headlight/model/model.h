@@ -77,6 +77,14 @@ ModelConfig load_config(const std::filesystem::path& path);
 // Its tokenizer: tokenizer.json in the folder, the .gguf file's own, or tokenizer.bin beside the .bin file. Errors as
 // those that read it.
 std::shared_ptr<const Tokenizer> load_tokenizer_of(const std::filesystem::path& path);
+
+// Weights that are NaN or infinite. Files may hold them; nothing computed from them means anything.
+struct NonFiniteWeights {
+  int64_t count = 0;
+  std::string first{};  // the parameter that holds the first of them
+};
+NonFiniteWeights non_finite_weights(const Model& model);
+
 // Writes both files, each whole or not at all. Makes the folder. Errors: cannot create, cannot write.
 void save_model(const Model& model, const std::filesystem::path& folder);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ double bytes_per_token(const Model& model) {
     const bool is_table = p.name == "embed.W_E" || p.name == "pos_embed.W_pos";
     if (!is_table || (p.name == "embed.W_E" && model.config().tied)) elements += static_cast<double>(p.count);
   }
-  return elements * sizeof(float);
+  return elements * static_cast<double>(dtype_info(model.matrices()).bytes);
 }
 
 int run(int count, char** words) {
@@ -41,15 +42,18 @@ int run(int count, char** words) {
   int64_t prompt = 512, past = 128;
   int rounds = 7, threads = 2;
   bool json = false;
+  DType matrices = DType::kF32;
+  const std::map<std::string, DType> types{{"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}};
   app.add_option("MODEL", path, "anything that headlight loads")->required();
   app.add_option("--prompt", prompt, "tokens of the prompt")->check(CLI::Range(1, 1 << 20));
   app.add_option("--past", past, "tokens in the cache when one more is decoded")->check(CLI::Range(0, 1 << 20));
   app.add_option("--rounds", rounds, "times that everything is measured")->check(CLI::Range(1, 1000));
   app.add_option("--threads", threads, "threads")->check(CLI::Range(1, 1024));
+  app.add_option("--weights", matrices, "f32, bf16 or f16")->transform(CLI::CheckedTransformer(types));
   app.add_flag("--json", json, "one object");
   CLI11_PARSE(app, count, words);
   set_threads(threads);
-  const Model model = load_model(path);
+  const Model model = load_model(path, matrices);
   const ModelConfig& config = model.config();
   Report report(json, rounds);
 
@@ -70,11 +74,12 @@ int run(int count, char** words) {
   }
   const Batch one = make_batch({some_tokens(1, config.vocabulary)});
   Run next(model, 1, 1, {.positions = past + 1});
-  std::vector<Work> decoding{read_ceiling({model.weights().data, {model.weights().count()}}),
-                             {"token", bytes_per_token(model), [&] {
-                                forward(model, one, next, {.cache = &cache});
-                                cache.shorten(past);
-                              }}};
+  const Buffer<float> memory(model.weight_bytes() / static_cast<int64_t>(sizeof(float)));
+  std::vector<Work> decoding{read_ceiling(memory.view<1>({memory.count()})), {"token", bytes_per_token(model), [&] {
+                                                                                forward(model, one, next,
+                                                                                        {.cache = &cache});
+                                                                                cache.shorten(past);
+                                                                              }}};
   report.add(fmt::format("one token after {}", past), decoding, "GB/s");
   if (!json) fmt::print("{:.1f} tokens/s\n", 1 / decoding[1].median());
   report.finish();

@@ -42,6 +42,7 @@ class Eval : public Command {
     add_model_argument(options, model_);
     add_data_options(options, data_);
     options.group("machine");
+    add_weights_option(options, model_);
     add_compute_options(options, threads_);
   }
 

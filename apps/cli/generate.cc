@@ -68,6 +68,7 @@ class Generate : public Command {
     options.seed("--seed", generate_.seed, "of the draws");
     options.flag("--past-end", past_end_, "go on after the token that ends a text");
     options.group("machine");
+    add_weights_option(options, model_);
     add_compute_options(options, threads_);
   }
 

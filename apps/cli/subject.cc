@@ -57,9 +57,19 @@ void add_model_argument(Options& options, ModelChoice& model) {
   options.flag("--strict", model.is_strict, "refuse a model with NaN or infinite weights [they are counted]");
 }
 
+void add_weights_option(Options& options, ModelChoice& model) {
+  options.choice(
+      "--weights", {"f32", "bf16", "f16"}, "f32",
+      [&model](std::size_t i) {
+        constexpr DType kAll[] = {DType::kF32, DType::kBF16, DType::kF16};
+        model.matrices = kAll[i];
+      },
+      "how weight matrices are kept: short ones are half to read, and rounded");
+}
+
 Subject load_subject(const ModelChoice& choice, Console& console) {
   const std::string& path = choice.path;
-  Model model = load_model(path);
+  Model model = load_model(path, choice.matrices);
   look_for_non_finite(model, choice, console);
   Subject subject{path, folder_of(path), std::move(model), nullptr, std::nullopt};
   subject.tokenizer = load_tokenizer_of(path);

@@ -22,9 +22,12 @@ inline constexpr const char* kModelMeaning = "a run's folder, a .safetensors or 
 // MODEL and how it is read.
 struct ModelChoice {
   std::string path;
-  bool is_strict = false;  // NaN and infinite weights are refused
+  bool is_strict = false;        // NaN and infinite weights are refused
+  DType matrices = DType::kF32;  // how weight matrices are kept
 };
 void add_model_argument(Options& options, ModelChoice& model);
+// --weights, for what only runs the model.
+void add_weights_option(Options& options, ModelChoice& model);
 
 struct Subject {
   std::string name;              // as the person wrote it

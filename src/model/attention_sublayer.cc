@@ -281,9 +281,10 @@ class Attention final : public Sublayer<T> {
     const View<T, 2> z = run.rows(z_, heads() * m);
     const View<T, 2> result = run.rows(result_, heads() * config_.width);
     for (int64_t h = 0; h < heads(); ++h) {
-      matmul<T>({.a = z.slice(1, h * m, (h + 1) * m),
-                 .b = pass.weight(w_o_).slice(0, h * m, (h + 1) * m),
-                 .c = result.slice(1, h * config_.width, (h + 1) * config_.width)});
+      multiply<T>({.a = z.slice(1, h * m, (h + 1) * m),
+                   .b = {},
+                   .c = result.slice(1, h * config_.width, (h + 1) * config_.width)},
+                  pass.weight(w_o_).slice(0, h * m, (h + 1) * m));
     }
   }
 

@@ -40,12 +40,13 @@ class FeedForwardLayer final : public Sublayer<T> {
       intervene<T>(pass.batch, run, pre_);
       activation_forward<T>(activation_, pre, post);
     } else {
-      matmul<T>({.a = in,
-                 .b = pass.weight(w_in_),
-                 .c = post,
-                 .bias = pass.weight_vector(b_in_),
-                 .activation = activation_,
-                 .pre = run.rows(pre_, hidden_)});
+      multiply<T>({.a = in,
+                   .b = {},
+                   .c = post,
+                   .bias = pass.weight_vector(b_in_),
+                   .activation = activation_,
+                   .pre = run.rows(pre_, hidden_)},
+                  pass.weight(w_in_));
     }
     intervene<T>(pass.batch, run, post_);
     linear_forward<T>(pass, w_out_, b_out_, post, residual, out);

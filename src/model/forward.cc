@@ -36,11 +36,11 @@ struct Forward {
     const View<T, 2> x = rows(a.embedded);
     if (run.is_wanted(a.embed_site)) {
       const View<T, 2> embedded = rows(a.embed_site);
-      embedding_forward<T>(tokens(), pass.weight(a.embedding), embedded);
+      look_up(tokens(), pass.weight(a.embedding), embedded);
       intervene<T>(pass.batch, run, a.embed_site);
       std::copy(embedded.data, embedded.data + embedded.count(), x.data);
     } else {
-      embedding_forward<T>(tokens(), pass.weight(a.embedding), x);
+      look_up(tokens(), pass.weight(a.embedding), x);
     }
     if (a.position_site >= 0) add_embedding(positions(), position_table(), a.position_site, x);
     if (a.type_site >= 0) add_embedding(types(), pass.weight(a.type_embedding), a.type_site, x);
@@ -48,16 +48,32 @@ struct Forward {
     if (a.embedding_norm.kind != NormKind::kNone) norm(a.embedding_norm, x);
   }
 
-  View<const T, 2> position_table() const {
+  StoredMatrix<T> position_table() const {
     if (a.position_embedding >= 0) return pass.weight(a.position_embedding);
-    return run.table(a.sinusoids, width);
+    return {.wide = run.table(a.sinusoids, width)};
+  }
+
+  // y = or += rows of `table`
+  static void look_up(View<const int32_t, 1> index, const StoredMatrix<T>& table, View<T, 2> y,
+                      bool accumulate = false) {
+    const auto widened = [&](auto rows) {
+      for (int64_t i = 0; i < index.count(); ++i) {
+        for (int64_t c = 0; c < y.size(1); ++c) {
+          const T value = static_cast<T>(widen(rows(index(i), c)));
+          y(i, c) = accumulate ? y(i, c) + value : value;
+        }
+      }
+    };
+    if (table.bf16.data != nullptr) return widened(table.bf16);
+    if (table.f16.data != nullptr) return widened(table.f16);
+    embedding_forward<T>(index, table.wide, y, accumulate);
   }
 
   // x += rows of `table`, by way of `site` when that is asked for
-  void add_embedding(View<const int32_t, 1> index, View<const T, 2> table, int site, View<T, 2> x) const {
-    if (!run.is_wanted(site)) return embedding_forward<T>(index, table, x, true);
+  void add_embedding(View<const int32_t, 1> index, const StoredMatrix<T>& table, int site, View<T, 2> x) const {
+    if (!run.is_wanted(site)) return look_up(index, table, x, true);
     const View<T, 2> value = rows(site);
-    embedding_forward<T>(index, table, value);
+    look_up(index, table, value);
     intervene<T>(pass.batch, run, site);
     add<T>(x, value, x);
   }
@@ -112,10 +128,11 @@ struct Forward {
     if (a.final_norm.kind != NormKind::kNone) norm(a.final_norm, rows(a.stream_end));
     if (a.prediction.weight >= 0) predict();
     if (!run.stored(a.logits)) return;
-    matmul<T>({.a = predicting_rows(),
-               .b = pass.model.unembedding(),
-               .c = run.rows(a.logits, pass.model.config().vocabulary),
-               .bias = pass.weight_vector(a.unembedding_bias)});
+    multiply<T>({.a = predicting_rows(),
+                 .b = {},
+                 .c = run.rows(a.logits, pass.model.config().vocabulary),
+                 .bias = pass.weight_vector(a.unembedding_bias)},
+                pass.model.stored_unembedding());
   }
 };
 
@@ -299,6 +316,7 @@ template <class T>
 double backward(const BasicModel<T>& model, const Batch& batch, BasicRun<T>& run, T scale, View<T, 1> gradients) {
   typename BasicRun<T>::State& state = run.state();
   if (!state.options.gradients) throw LogicError("backward", "the run was planned without gradients");
+  if (model.matrices() != DType::kF32) throw LogicError("backward", "the model's matrices are kept short");
   if (!state.has_run || state.size != batch.size || state.time != batch.time) {
     throw LogicError("backward", "forward() has not run on this batch");
   }

@@ -81,23 +81,30 @@ ModelConfig load_config(const std::filesystem::path& path) {
   return is_ours(text, file) ? model_config_from_json(text, file.string()) : hugging_face_config(text, file.string());
 }
 
-Model load_model(const std::filesystem::path& path) {
+Model load_model(const std::filesystem::path& path, DType matrices) {
   demand_there(path);
-  if (is_llama2c(path)) return load_llama2c(path);
-  if (is_gguf(path)) return load_gguf(path);
+  if (is_llama2c(path)) return load_llama2c(path, matrices);
+  if (is_gguf(path)) return load_gguf(path, matrices);
   const ModelFiles files = files_of(path);
   const std::string text = read_file(files.config);
-  if (!is_ours(text, files.config)) return load_hugging_face(text, files.config.string(), files.weights);
+  if (!is_ours(text, files.config)) return load_hugging_face(text, files.config.string(), files.weights, matrices);
   const ModelConfig config = model_config_from_json(text, files.config.string());
   const Safetensors file(files.weights);
   // what the file holds is checked before memory is taken for what config.json claims
   const ParameterTable table = parameter_table(config);
   refuse_unknown_tensors(file, table);
   for (const Parameter& p : table.all()) file.tensor(p.name, p.shape);
-  Model model(config);
+  Model model(config, matrices);
   for (const Parameter& p : table.all()) {
-    const std::span<float> out(model.weights().data + p.offset, static_cast<std::size_t>(p.count));
-    read_floats(file.tensor(p.name, p.shape), out);
+    const int index = table.find(p.name);
+    const StoredTensor& tensor = file.tensor(p.name, p.shape);
+    if (matrices == DType::kF32 || p.shape.size() == 1) {
+      read_floats(tensor, {model.vector(index).data, static_cast<std::size_t>(p.count)});
+      continue;
+    }
+    Buffer<float> wide(p.count);
+    read_floats(tensor, {wide.data(), static_cast<std::size_t>(p.count)});
+    model.set_matrix(index, wide.view<1>({p.count}));
   }
   return model;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include "headlight/kernels/matmul.h"
 #include "model/sublayer.h"
@@ -29,11 +30,33 @@ inline int add_bias(ParameterTable& table, bool wanted, const std::string& name,
   return wanted ? table.add({.name = name, .shape = {out}}) : -1;
 }
 
+// The product with b as it is kept; args.b is not read.
+template <class T>
+void multiply(Matmul<T> args, const StoredMatrix<T>& b) {
+  const auto with_short = [&](auto view) {
+    if constexpr (std::is_same_v<T, float>) {
+      using B = std::remove_const_t<std::remove_pointer_t<decltype(view.data)>>;
+      matmul(Matmul<float, B>{.a = args.a,
+                              .b = view,
+                              .c = args.c,
+                              .bias = args.bias,
+                              .residual = args.residual,
+                              .activation = args.activation,
+                              .pre = args.pre,
+                              .accumulate = args.accumulate});
+    }
+  };
+  if (b.bf16.data != nullptr) return with_short(b.bf16);
+  if (b.f16.data != nullptr) return with_short(b.f16);
+  args.b = b.wide;
+  matmul(args);
+}
+
 // y = x W + b + residual (absent: 0)
 template <class T>
 void linear_forward(const Pass<T>& pass, int weight, int bias, View<const T, 2> x, View<const T, 2> residual,
                     View<T, 2> y) {
-  matmul<T>({.a = x, .b = pass.weight(weight), .c = y, .bias = pass.weight_vector(bias), .residual = residual});
+  multiply<T>({.a = x, .b = {}, .c = y, .bias = pass.weight_vector(bias), .residual = residual}, pass.weight(weight));
 }
 
 // y = x W + b:  dW += x^T dy,  db += sum over rows of dy
@@ -46,7 +69,7 @@ void linear_backward_weights(const Pass<T>& pass, int weight, int bias, View<con
 // y = x W + b:  dx = dy W^T, or dx += dy W^T
 template <class T>
 void linear_backward_input(const Pass<T>& pass, int weight, View<const T, 2> dy, View<T, 2> dx, bool accumulate) {
-  matmul<T>({.a = dy, .b = pass.weight(weight).swap(0, 1), .c = dx, .accumulate = accumulate});
+  matmul<T>({.a = dy, .b = pass.weight(weight).wide.swap(0, 1), .c = dx, .accumulate = accumulate});
 }
 
 }  // namespace headlight

@@ -23,11 +23,11 @@ struct Pass {
   // (B, T), from the first token of the sequence, which may be in the cache
   View<const int32_t, 2> positions() const { return run.positions.template view<2>({batch.size, batch.time}); }
 
-  View<const T, 2> weight(int parameter) const { return matrix(model.parameters(), parameter, model.weights().data); }
+  StoredMatrix<T> weight(int parameter) const { return model.stored(parameter); }
   // absent when the parameter is (-1)
   View<const T, 1> weight_vector(int parameter) const {
     if (parameter < 0) return {};
-    return vector(model.parameters(), parameter, model.weights().data);
+    return model.vector(parameter);
   }
   View<T, 2> gradient(int parameter) const { return matrix(model.parameters(), parameter, gradients); }
   View<T, 1> gradient_vector(int parameter) const {

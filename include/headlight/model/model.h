@@ -11,6 +11,7 @@
 #include "headlight/model/config.h"
 #include "headlight/model/parameters.h"
 #include "headlight/model/sites.h"
+#include "headlight/model/stored_matrix.h"
 #include "headlight/tensor/buffer.h"
 #include "headlight/tensor/dtype.h"
 #include "headlight/text/tokenizer.h"
@@ -24,8 +25,10 @@ struct Architecture;  // the sublayers and what they declared; src/model/archite
 template <class T>
 class BasicModel {
  public:
-  // All weights 0. `config` is resolved first; throws as resolve().
-  explicit BasicModel(const ModelConfig& config);
+  // All weights 0. `config` is resolved first; throws as resolve(). `matrices` is how weight matrices are kept: as T
+  // (F32), or with T float as BF16 or F16, which halves what a token reads; such a model runs forward and is not
+  // trained, saved or taken apart. Vectors are always T.
+  explicit BasicModel(const ModelConfig& config, DType matrices = DType::kF32);
   ~BasicModel();
   BasicModel(BasicModel&&) noexcept;
   BasicModel& operator=(BasicModel&&) noexcept;
@@ -38,9 +41,22 @@ class BasicModel {
   const Architecture<T>& architecture() const noexcept { return *architecture_; }
   std::shared_ptr<const Architecture<T>> shared_architecture() const noexcept { return architecture_; }
 
-  // All weights as one packed run (see ParameterTable).
-  View<T, 1> weights() noexcept { return weights_.template view<1>({weights_.count()}); }
-  View<const T, 1> weights() const noexcept { return weights_.template view<1>({weights_.count()}); }
+  DType matrices() const noexcept { return matrices_; }
+  // of all weights
+  int64_t weight_bytes() const noexcept {
+    return weights_.count() * static_cast<int64_t>(sizeof(T)) + short_.count() * static_cast<int64_t>(sizeof(uint16_t));
+  }
+
+  // All weights as one packed run (see ParameterTable). Throws LogicError when matrices are kept short, as do the three
+  // after it.
+  View<T, 1> weights() {
+    demand_wide("weights");
+    return weights_.template view<1>({weights_.count()});
+  }
+  View<const T, 1> weights() const {
+    demand_wide("weights");
+    return weights_.template view<1>({weights_.count()});
+  }
   // One parameter by name; throws LogicError on an unknown name or another rank.
   View<const T, 2> matrix(const std::string& name) const;
   View<const T, 1> vector(const std::string& name) const;
@@ -49,10 +65,23 @@ class BasicModel {
   // (D, V): W_U, or W_E transposed when tied.
   View<const T, 2> unembedding() const;
 
+  // Parameters by index, as they are kept.
+  StoredMatrix<T> stored(int parameter) const;
+  View<const T, 1> vector(int parameter) const;
+  View<T, 1> vector(int parameter);
+  StoredMatrix<T> stored_unembedding() const;
+  // Sets a matrix (rows, columns) from numbers in row-major order, rounded to how it is kept.
+  void set_matrix(int parameter, View<const T, 1> values);
+
  private:
+  void demand_wide(const char* what) const;
+
   ModelConfig config_;
   std::shared_ptr<const Architecture<T>> architecture_;
+  DType matrices_;
+  std::vector<int64_t> places_;  // per parameter: its first element in weights_ or, of a short matrix, in short_
   Buffer<T> weights_;
+  Buffer<uint16_t> short_;
 };
 
 using Model = BasicModel<float>;
@@ -71,7 +100,7 @@ BasicModel<double> to_double(const Model& model);
 // A folder with config.json and model.safetensors, the .safetensors file in such a folder, a .gguf file, or
 // a llama2.c file (.bin).
 // Errors: missing input, bad data (names the tensor or key, what was found and expected).
-Model load_model(const std::filesystem::path& path);
+Model load_model(const std::filesystem::path& path, DType matrices = DType::kF32);
 // Its configuration alone; also from a config.json.
 ModelConfig load_config(const std::filesystem::path& path);
 // Its tokenizer: tokenizer.json in the folder, the .gguf file's own, or tokenizer.bin beside the .bin file. Errors as

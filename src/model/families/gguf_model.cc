@@ -38,12 +38,12 @@ ModelConfig gguf_config(const std::filesystem::path& path) {
   return with_halves(stored_config(keys, family_of(keys)));
 }
 
-Model load_gguf(const std::filesystem::path& path) {
+Model load_gguf(const std::filesystem::path& path, DType matrices) {
   const Gguf file(path);
   GgufKeys keys(file);
   const Family& family = family_of(keys);
   const ModelConfig stored = stored_config(keys, family);
-  return load_parts(with_halves(stored), family, family.parts(stored, Naming::kGguf), *tensor_file(file));
+  return load_parts(with_halves(stored), family, family.parts(stored, Naming::kGguf), *tensor_file(file), matrices);
 }
 
 }  // namespace headlight

@@ -93,11 +93,12 @@ ModelConfig hugging_face_config(const std::string& text, const std::string& wher
   return described(text, where).config;
 }
 
-Model load_hugging_face(const std::string& text, const std::string& where, const std::filesystem::path& weights) {
+Model load_hugging_face(const std::string& text, const std::string& where, const std::filesystem::path& weights,
+                        DType matrices) {
   const Described model = described(text, where);
   const Safetensors file(weights);
   return load_parts(model.config, model.family, model.family.parts(model.config, Naming::kHuggingFace),
-                    *tensor_file(file));
+                    *tensor_file(file), matrices);
 }
 
 }  // namespace headlight

@@ -35,13 +35,13 @@ ModelConfig llama2c_config(const std::filesystem::path& path) {
   return with_halves(stored_config(parse_llama2c(file.bytes(), path.string()).sizes));
 }
 
-Model load_llama2c(const std::filesystem::path& path) {
+Model load_llama2c(const std::filesystem::path& path, DType matrices) {
   const MappedFile file(path);
   const Llama2cContent content = parse_llama2c(file.bytes(), path.string());
   const ModelConfig stored = stored_config(content.sizes);
   const Family& family = families().front();
   return load_parts(with_halves(stored), family, family.parts(stored, Naming::kLlama2c),
-                    *tensor_file(content, path.string()));
+                    *tensor_file(content, path.string()), matrices);
 }
 
 }  // namespace headlight

@@ -181,14 +181,22 @@ void write_part(const Model& model, const TensorPart& part, NamedTensor& to) {
 }  // namespace
 
 Model load_parts(const ModelConfig& config, const Family& family, const std::vector<TensorPart>& parts,
-                 const TensorFile& file) {
+                 const TensorFile& file, DType matrices) {
   const ParameterTable table = parameter_table(config);
   Loader loader(family, file);
   loader.find_all(shapes_of(table, parts));
-  Model model(config);
+  Model model(config, matrices);
+  Buffer<float> wide;
   for (const TensorPart& part : parts) {
-    const Parameter& parameter = table[table.find(part.parameter)];
-    loader.load(part, parameter, model.weights().data + parameter.offset);
+    const int index = table.find(part.parameter);
+    const Parameter& parameter = table[index];
+    if (matrices == DType::kF32 || parameter.shape.size() == 1) {
+      loader.load(part, parameter, model.vector(index).data);
+      continue;
+    }
+    if (wide.count() < parameter.count) wide = Buffer<float>(parameter.count);
+    loader.load(part, parameter, wide.data());
+    model.set_matrix(index, wide.view<1>({parameter.count}));
   }
   return model;
 }

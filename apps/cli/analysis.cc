@@ -51,7 +51,7 @@ void score(const Subject& subject, Analysis& a) {
 
 SweepOptions sweep_options(ProgressLine& line) {
   SweepOptions options;
-  options.progress = [&line](int64_t done, int64_t total) { line.show(done, total); };
+  options.progress = [&line](const SweepProgress& p) { line.show(p.done, p.total); };
   return options;
 }
 

@@ -19,6 +19,8 @@
 #include "headlight/explain/reading.h"
 #include "headlight/explain/repeats.h"
 #include "headlight/explain/report.h"
+#include "headlight/explain/sweep.h"
+#include "headlight/explain/sweep_record.h"
 #include "headlight/formats/gguf.h"
 #include "headlight/formats/llama2c.h"
 #include "headlight/formats/safetensors.h"

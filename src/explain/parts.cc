@@ -12,6 +12,13 @@ Buffer<T> part_of(const Buffer<T>& whole, int64_t begin, int64_t end) {
   return part;
 }
 
+template <class T>
+Buffer<T> repeated(const Buffer<T>& once, int64_t times) {
+  Buffer<T> all(once.count() * times);
+  for (int64_t i = 0; i < times; ++i) std::copy(once.begin(), once.end(), all.begin() + i * once.count());
+  return all;
+}
+
 }  // namespace
 
 Batch slice_sequences(const Batch& batch, int64_t begin, int64_t end) {
@@ -29,6 +36,19 @@ Batch slice_sequences(const Batch& batch, int64_t begin, int64_t end) {
 
 const float* optional_vector(const Model& model, const std::string& name) {
   return model.parameters().contains(name) ? model.vector(name).data : nullptr;
+}
+
+Batch repeat_sequences(const Batch& batch, int64_t times) {
+  Batch all;
+  all.size = batch.size * times;
+  all.time = batch.time;
+  all.tokens = repeated(batch.tokens, times);
+  all.positions = repeated(batch.positions, times);
+  all.types = repeated(batch.types, times);
+  all.targets = repeated(batch.targets, times);
+  all.begins = repeated(batch.begins, times);
+  all.lengths = repeated(batch.lengths, times);
+  return all;
 }
 
 int64_t sequences_per_part(int64_t numbers_per_sequence) {

@@ -15,6 +15,9 @@ Batch slice_sequences(const Batch& batch, int64_t begin, int64_t end);
 // A parameter of the model, or nullptr when it has none of this name.
 const float* optional_vector(const Model& model, const std::string& name);
 
+// The same sequences `times` times, one after the other.
+Batch repeat_sequences(const Batch& batch, int64_t times);
+
 // How many sequences to run at once when each needs this many numbers: at least one, and about 64 MB.
 int64_t sequences_per_part(int64_t numbers_per_sequence);
 

@@ -20,6 +20,17 @@ namespace headlight {
 namespace {
 
 template <class T>
+int final_slot(const Architecture<T>& a) {
+  return a.final_norm.kind == NormKind::kNone ? a.stream_end : a.final_norm.normalized;
+}
+
+// what the unembedding reads; nothing overwrites it until the next forward, or the backward
+template <class T>
+int predicting_slot(const Architecture<T>& a) {
+  return a.prediction.weight < 0 ? final_slot(a) : a.prediction.norm.normalized;
+}
+
+template <class T>
 struct Forward {
   const Pass<T>& pass;
   const Architecture<T>& a = pass.model.architecture();
@@ -106,14 +117,9 @@ struct Forward {
     if (post) norm(s.norm, rows(s.sum));
   }
 
-  View<T, 2> final_rows() const {
-    return rows(a.final_norm.kind == NormKind::kNone ? a.stream_end : a.final_norm.normalized);
-  }
+  View<T, 2> final_rows() const { return rows(final_slot(a)); }
 
-  // what the unembedding reads
-  View<T, 2> predicting_rows() const {
-    return a.prediction.weight < 0 ? final_rows() : rows(a.prediction.norm.normalized);
-  }
+  View<T, 2> predicting_rows() const { return rows(predicting_slot(a)); }
 
   void predict() const {
     const PredictionHead& head = a.prediction;
@@ -250,16 +256,18 @@ void check_cache(const BasicModel<T>& model, const Batch& batch, const typename 
     throw LogicError("forward", "what hook_pattern is recomputed from is not kept with a cache");
 }
 
-// the stream before block `first`, copied from a run that has it
+// the stream before block `first`, copied from a run that has it, once for each time that the batch repeats that run's
 template <class T>
 void copy_prefix(const Forward<T>& f, int64_t first, const BasicRun<T>& prefix) {
   const std::string name = "blocks." + std::to_string(first) + ".hook_resid_pre";
   const View<const T, 3> x = prefix.site(name);
-  if (x.size(0) != f.run.size || x.size(1) != f.run.time) {
+  if (x.size(0) == 0 || f.run.size % x.size(0) != 0 || x.size(1) != f.run.time) {
     throw LogicError("forward", "the prefix ran on " + shape_text(x) + ", another batch");
   }
   const int slot = f.a.sites.find(name);
-  std::copy(x.data, x.data + x.count(), f.run.at(slot));
+  for (int64_t b = 0; b < f.run.size; b += x.size(0)) {
+    std::copy(x.data, x.data + x.count(), f.run.at(slot) + b * x.size(1) * x.size(2));
+  }
   intervene<T>(f.pass.batch, f.run, slot);
 }
 
@@ -292,6 +300,32 @@ void forward(const BasicModel<T>& model, const Batch& batch, BasicRun<T>& run, c
   f.unembed();
   run.state().has_run = true;
   if (options.cache != nullptr) options.cache->add(batch.time);
+}
+
+template <class T>
+void logits_of_rows(const BasicModel<T>& model, const BasicRun<T>& run, const std::vector<int64_t>& rows,
+                    View<T, 2> logits) {
+  const typename BasicRun<T>::State& state = run.state();
+  const Architecture<T>& a = model.architecture();
+  if (!state.has_run) throw LogicError("logits_of_rows", "forward() has not run");
+  if (!(state.config == model.config())) throw LogicError("logits_of_rows", "another model ran");
+  // gather what the unembedding reads
+  const int64_t width = model.config().width;
+  const T* const x = state.at(predicting_slot(a));
+  Buffer<T> chosen(static_cast<int64_t>(rows.size()) * width);
+  T* out = chosen.data();
+  for (int64_t row : rows) {
+    if (row < 0 || row >= state.size * state.time) {
+      throw LogicError("logits_of_rows",
+                       "row " + std::to_string(row) + " of " + std::to_string(state.size * state.time));
+    }
+    out = std::copy(x + row * width, x + (row + 1) * width, out);
+  }
+  matmul<T>({.a = chosen.template view<2>({static_cast<int64_t>(rows.size()), width}),
+             .b = model.unembedding(),
+             .c = logits,
+             .bias = a.unembedding_bias < 0 ? View<const T, 1>{}
+                                            : vector(model.parameters(), a.unembedding_bias, model.weights().data)});
 }
 
 template <class T>
@@ -375,6 +409,10 @@ void pattern_rows(const BasicModel<T>& model, const Batch& batch, const BasicRun
 
 template void forward(const BasicModel<float>&, const Batch&, BasicRun<float>&, const ForwardOptions<float>&);
 template void forward(const BasicModel<double>&, const Batch&, BasicRun<double>&, const ForwardOptions<double>&);
+template void logits_of_rows(const BasicModel<float>&, const BasicRun<float>&, const std::vector<int64_t>&,
+                             View<float, 2>);
+template void logits_of_rows(const BasicModel<double>&, const BasicRun<double>&, const std::vector<int64_t>&,
+                             View<double, 2>);
 template double token_losses(const Batch&, const BasicRun<float>&, View<float, 2>);
 template double token_losses(const Batch&, const BasicRun<double>&, View<double, 2>);
 template double backward(const BasicModel<float>&, const Batch&, BasicRun<float>&, float, View<float, 1>);

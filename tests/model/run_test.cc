@@ -90,6 +90,48 @@ TEST_P(EveryArrangement, ContinuesFromAPrefixWithTheBitsOfTheWholeForward) {
   }
 }
 
+TEST_P(EveryArrangement, ContinuesFromAPrefixSeveralTimesSideBySide) {
+  const Batch batch = make_batch(sequences);
+  std::vector<std::vector<int32_t>> twice = sequences;
+  twice.insert(twice.end(), sequences.begin(), sequences.end());
+  const Batch both = make_batch(twice);
+  auto clean = plan(model, batch, {.capture = {"*"}});
+  forward<float>(model, batch, clean);
+  for (int64_t block = 1; block < model.config().blocks; ++block) {
+    auto run = plan(model, both);
+    forward<float>(model, both, run, {.first_block = block, .prefix = &clean});
+    const int64_t count = clean.logits().count();
+    for (int64_t i = 0; i < 2 * count; ++i) {
+      ASSERT_EQ(run.logits().data[i], clean.logits().data[i % count]) << "block " << block << " logit " << i;
+    }
+    auto one_more = make_batch({sequences[0], sequences[0], sequences[0], sequences[0], sequences[0]});
+    auto unlike = plan(model, one_more);
+    EXPECT_THROW((forward<float>(model, one_more, unlike, {.first_block = block, .prefix = &clean})), LogicError);
+  }
+}
+
+TEST_P(EveryArrangement, GivesTheLogitsOfChosenRowsWithTheirBits) {
+  const Batch batch = make_batch(sequences, PadSide::kLeft);
+  auto whole = plan(model, batch);
+  forward<float>(model, batch, whole);
+  auto run = plan(model, batch, {.logits = false});
+  const int64_t vocabulary = model.config().vocabulary;
+  Buffer<float> logits(3 * vocabulary);
+  const View<float, 2> view = logits.view<2>({3, vocabulary});
+  EXPECT_THROW(logits_of_rows<float>(model, run, {0, 1, 2}, view), LogicError) << "nothing has run";
+  forward<float>(model, batch, run);
+  const std::vector<int64_t> rows{6, 2, 27};
+  logits_of_rows<float>(model, run, rows, view);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      const int64_t row = static_cast<int64_t>(i);
+      ASSERT_EQ(view(row, v), whole.logits().data[rows[i] * vocabulary + v]) << "row " << rows[i] << " token " << v;
+    }
+  }
+  EXPECT_THROW(logits_of_rows<float>(model, run, {0, 1, 28}, view), LogicError);
+  EXPECT_THROW(logits_of_rows<float>(model, run, {0, 1}, view), LogicError);
+}
+
 TEST_P(EveryArrangement, RecomputesPatternRowsThatSumToOne) {
   const Batch batch = make_batch(sequences, PadSide::kLeft);
   auto run = plan(model, batch, {.capture = {"blocks.*"}});

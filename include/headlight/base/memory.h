@@ -2,6 +2,7 @@
 // Memory for numbers.
 
 #include <cstddef>
+#include <cstdint>
 
 namespace headlight {
 
@@ -11,5 +12,9 @@ std::byte* allocate(std::size_t bytes);
 
 // Gives back what allocate(bytes) gave; null is nothing.
 void deallocate(void* memory, std::size_t bytes) noexcept;
+
+// Bytes that this process could still allocate without others being pushed out: what the machine has free, or what the
+// process's control group leaves when that is less. 0 when the system does not tell.
+int64_t available_memory();
 
 }  // namespace headlight

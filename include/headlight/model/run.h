@@ -87,7 +87,8 @@ template <class T>
 struct ForwardOptions {
   // Start at this block, from the residual stream that `prefix`, a run of the same batch with
   // "blocks.*.hook_resid_pre" captured, has there. Gives the bits of the whole forward when no
-  // intervention acts before.
+  // intervention acts before. The batch may also repeat the prefix's batch several times: each time continues from
+  // the same stream.
   int64_t first_block = 0;
   const BasicRun<T>* prefix = nullptr;
   // The batch, of one sequence, continues the one that the cache holds, and is added to it. Gives the bits that its
@@ -100,6 +101,13 @@ struct ForwardOptions {
 // Throws Error (bad data) when a token is not in the vocabulary.
 template <class T>
 void forward(const BasicModel<T>& model, const Batch& batch, BasicRun<T>& run, const ForwardOptions<T>& options = {});
+
+// After forward(), in a run planned with or without logits: the logits of chosen rows (b T + t) of the batch, bit for
+// bit those that the forward computes. logits: (rows, V), set. Throws LogicError when a row is outside, or backward()
+// has run.
+template <class T>
+void logits_of_rows(const BasicModel<T>& model, const BasicRun<T>& run, const std::vector<int64_t>& rows,
+                    View<T, 2> logits);
 
 // Cross-entropy in nats of each position after forward(): loss (B, T), 0 where the target is ignored.
 // Returns the sum over positions in double, in row order.

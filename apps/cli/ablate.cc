@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis.h"
 #include "command.h"
 #include "groups.h"
 #include "headlight/base/error.h"
+#include "headlight/explain/ablation.h"
+#include "material.h"
 #include "numbers.h"
 #include "results.h"
+#include "sweeps.h"
 #include "table.h"
 
 namespace headlight::cli {
@@ -41,7 +44,8 @@ class Ablate : public Command {
         "sequences; the change of the loss is given with its standard deviation over sequences. Heads back each other "
         "up, so they are also taken away together.",
         {{"headlight ablate runs/repeats --heads 1.0,1.2 --mode zero", "two induction heads"},
-         {"headlight ablate runs/text --heads 0.3 --mode mean --data notes.txt", "on a text of your own"}}};
+         {"headlight ablate runs/text --heads 0.3 --mode mean --data notes.txt", "on a text of your own"},
+         {"headlight ablate SmolLM2-135M.gguf --heads 18.6 --text 'one two three one two'", "on one text"}}};
   }
 
   void declare(Options& options) override {
@@ -50,7 +54,8 @@ class Ablate : public Command {
     options.text("--heads", "B.H,B.H", heads_, "block and head, counted from 0");
     options.choice(
         "--mode", {"zero", "mean"}, "zero", [this](std::size_t i) { mean_ = i == 1; }, "what z becomes");
-    add_material_options(options, choice_);
+    add_material_options(options, choice_, true);
+    add_sweep_options(options, sweep_);
     options.group("machine");
     add_compute_options(options, threads_);
   }
@@ -65,11 +70,17 @@ class Ablate : public Command {
     std::vector<std::vector<Intervention>> groups;
     for (const HeadId& head : heads) groups.push_back({ablate(head, ablation)});
     if (heads.size() > 1) groups.push_back(ablate(heads, ablation));
-    const SweepResult result = sweep_groups(subject.model, material.sequences(), groups, material.metric);
+    Sweeps sweeps(subject, material, sweep_, ".", console);
+    sweeps.announce("ablation", groups);
+    SweepResult result;
+    sweeps.run("ablation", [&](const SweepOptions& options) {
+      result = sweep_groups(subject.model, material.sequences(), groups, material.metric, options);
+    });
+    sweeps.finish();
     if (console.wants_json()) {
       print_json(subject, heads, material, ablation, result, console);
     } else {
-      print(heads, material, ablation, result, console);
+      print(subject, heads, material, ablation, result, console);
     }
     demand({result.same_as_naive});
     return 0;
@@ -80,15 +91,19 @@ class Ablate : public Command {
     return i < heads.size() ? to_string(heads[i]) : "together";
   }
 
-  static void print(const std::vector<HeadId>& heads, const Material& material, const Ablation& ablation,
-                    const SweepResult& result, Console& console) {
-    console.print_wrapped(fmt::format("on {}; {}", material.condition, ablation.definition));
+  // one sequence has no spread
+  static std::string spread_text(double spread) { return std::isnan(spread) ? "-" : fmt::format("{:.4f}", spread); }
+
+  static void print(const Subject& subject, const std::vector<HeadId>& heads, const Material& material,
+                    const Ablation& ablation, const SweepResult& result, Console& console) {
+    console.print_wrapped(
+        fmt::format("on {}, {}; {}", material.condition, start_text(subject, material.start), ablation.definition));
     Table table({{"heads", Align::kLeft}, {result.metric}, {"change"}, {"spread"}});
-    table.row({"none", fmt::format("{:.4f}", result.clean_loss), "", fmt::format("{:.4f}", result.clean_spread)});
+    table.row({"none", fmt::format("{:.4f}", result.clean_loss), "", spread_text(result.clean_spread)});
     for (std::size_t i = 0; i < result.effects.size(); ++i) {
       const Effect& effect = result.effects[i];
       table.row({name_of(heads, i), fmt::format("{:.4f}", effect.loss), signed_number(effect.change, 4),
-                 fmt::format("{:.4f}", effect.spread)});
+                 spread_text(effect.spread)});
     }
     console.print("\n" + table.text(console.out()));
   }
@@ -105,6 +120,8 @@ class Ablate : public Command {
     }
     console.print_json({{"model", subject.name},
                         {"condition", material.condition},
+                        {"start_token", json_of(material.start)},
+                        {"ids", material.ids()},
                         {"mode", ablation.id},
                         {"definition", ablation.definition},
                         {"metric", result.metric},
@@ -117,7 +134,8 @@ class Ablate : public Command {
   ModelChoice model_;
   std::string heads_;
   bool mean_ = false;
-  AnalysisChoice choice_;
+  MaterialChoice choice_;
+  SweepChoice sweep_;
   int64_t threads_ = 0;
 };
 

@@ -5,37 +5,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "curves.h"
 #include "headlight/base/error.h"
 #include "headlight/explain/identities.h"
-#include "progress.h"
 
 namespace headlight::cli {
 namespace {
 
 constexpr uint64_t kUntrainedSeed = 0;  // of the weights that the random baseline has
-
-Material repeated_material(const Subject& subject, const AnalysisChoice& choice) {
-  RepeatOptions options = subject.training ? scoring_repeats(subject.model.config(), *subject.training->data)
-                                           : scoring_repeats(subject.model.config(), *subject.tokenizer);
-  options.sequences = choice.sequences;
-  options.seed = choice.seed;
-  if (choice.length) options.lengths = {*choice.length};
-  Material material;
-  material.repeated = repeat_random_tokens(subject.model.config(), options);
-  material.condition = material.repeated->condition;
-  material.metric = second_copy_loss(*material.repeated);
-  return material;
-}
-
-Material text_material(const Subject& subject, const AnalysisChoice& choice) {
-  Material material;
-  material.batch = text_windows(subject, choice.data, choice.sequences);
-  material.condition =
-      fmt::format("{} windows of {} bytes of {}, spread evenly", material.batch.size, material.batch.time, choice.data);
-  material.metric.name = "loss on all bytes";
-  return material;
-}
 
 void score(const Subject& subject, Analysis& a) {
   if (a.material.repeated) {
@@ -49,66 +25,56 @@ void score(const Subject& subject, Analysis& a) {
   a.untrained = text_scores(untrained, a.material.batch, a.material.condition);
 }
 
-SweepOptions sweep_options(ProgressLine& line) {
-  SweepOptions options;
-  options.progress = [&line](const SweepProgress& p) { line.show(p.done, p.total); };
-  return options;
-}
-
-void ablate_each(const Subject& subject, Analysis& a, Console& console) {
+void ablate_each(const Subject& subject, Analysis& a, Sweeps& sweeps) {
   const Batch& batch = a.material.sequences();
   for (Ablation& ablation : std::vector<Ablation>{zero_ablation(), mean_ablation(subject.model, batch)}) {
-    ProgressLine line(console, ablation.id + " ablation of each head");
-    SweepResult effects = sweep(subject.model, batch, each_head(subject.model.config(), ablation), a.material.metric,
-                                sweep_options(line));
+    SweepResult effects;
+    sweeps.run(ablation.id + " ablation of each head", [&](const SweepOptions& options) {
+      effects = sweep(subject.model, batch, each_head(subject.model.config(), ablation), a.material.metric, options);
+    });
     a.checks.push_back(effects.same_as_naive);
     a.ablations.push_back({std::move(ablation), std::move(effects)});
   }
 }
 
 // most inductive first; on a text, whose heads have no such score, most harmful first
-void ablate_together(const Subject& subject, const AnalysisChoice& choice, Analysis& a, Console& console) {
+void ablate_together(const Subject& subject, const AnalysisChoice& choice, Analysis& a, Sweeps& sweeps) {
   const Batch& batch = a.material.sequences();
-  ProgressLine line(console, "heads taken away together");
-  KnockoutOptions options;
-  options.orders = choice.orders;
-  options.seed = choice.seed;
-  options.sweep = sweep_options(line);
+  KnockoutOptions knockout;
+  knockout.orders = choice.orders;
+  knockout.seed = choice.material.seed;
   std::vector<HeadId> order;
   if (a.scores.has(HeadScore::kInduction)) {
     order = ranked(a.scores, HeadScore::kInduction);
   } else {
-    options.order = "most harmful alone first";
+    knockout.order = "most harmful alone first";
     order = heads_by_effect(a.ablations.front().effects, subject.model.config());
   }
-  a.knockout = knock_out(subject.model, batch, order, a.material.metric, options);
+  sweeps.run("heads taken away together", [&](const SweepOptions& options) {
+    knockout.sweep = options;
+    a.knockout = knock_out(subject.model, batch, order, a.material.metric, knockout);
+  });
   a.checks.push_back(a.knockout.same_as_naive);
   if (!a.scores.has(HeadScore::kInduction)) return;
   HeadSetOptions sets;
   sets.uniform_previous = pooled(a.untrained, HeadScore::kPrevious).mean;
-  a.sets = ablate_sets(subject.model, batch, head_sets(a.scores, sets), a.material.metric);
+  sweeps.run("heads of one kind taken away together", [&](const SweepOptions& options) {
+    a.sets = ablate_sets(subject.model, batch, head_sets(a.scores, sets), a.material.metric, zero_ablation(), options);
+  });
+}
+
+std::vector<std::vector<Intervention>> one_by_one(const std::vector<Intervention>& interventions) {
+  std::vector<std::vector<Intervention>> groups;
+  for (const Intervention& x : interventions) groups.push_back({x});
+  return groups;
 }
 
 }  // namespace
 
-void add_material_options(Options& options, AnalysisChoice& choice) {
-  options.group("what it runs on");
-  options.text("--data", "FILE", choice.data, "a text, for models of bytes [random tokens and their repetition]");
-  options.integer("--sequences", choice.sequences, {2, 1 << 16}, "how many sequences");
-  options.optional_integer("--length", choice.length, {2, 1 << 24},
-                           "N of the repetition [start] R R [lengths never trained, or as the context allows]");
-  options.seed("--seed", choice.seed, "of all that is drawn");
-}
-
-void add_analysis_options(Options& options, AnalysisChoice& choice) {
-  add_material_options(options, choice);
+void add_analysis_options(Options& options, AnalysisChoice& choice, bool with_text) {
+  add_material_options(options, choice.material, with_text);
+  add_sweep_options(options, choice.sweep);
   options.integer("--orders", choice.orders, {2, 1000}, "random orders that the knock-out is compared with");
-}
-
-Material make_material(const Subject& subject, const AnalysisChoice& choice) {
-  if (choice.data.empty()) return repeated_material(subject, choice);
-  if (choice.length) throw Error(ErrorKind::kUsage, "", "--length does not go with --data");
-  return text_material(subject, choice);
 }
 
 std::vector<HeadId> heads_by_effect(const SweepResult& effects, const ModelConfig& config) {
@@ -122,17 +88,23 @@ std::vector<HeadId> heads_by_effect(const SweepResult& effects, const ModelConfi
   return sorted;
 }
 
-Analysis analyse(const Subject& subject, const AnalysisChoice& choice, Console& console) {
+Analysis analyse(const Subject& subject, const AnalysisChoice& choice, const std::filesystem::path& folder,
+                 Console& console) {
   Analysis a;
-  a.material = make_material(subject, choice);
+  a.config = subject.model.config();
+  a.material = make_material(subject, choice.material);
   console.redraw("scores of each head");
   score(subject, a);
   console.redraw("identities");
   a.checks = check_identities(subject.model, a.material.sequences());
   a.checks.push_back(check_row_sums(a.scores));
-  ablate_each(subject, a, console);
+  Sweeps sweeps(subject, a.material, choice.sweep, folder, console);
+  sweeps.announce("each head alone, set to 0 and to its mean", one_by_one(each_head(subject.model.config())));
+  ablate_each(subject, a, sweeps);
   a.readings = read_heads(a.scores, &a.untrained, &a.ablations.front().effects);
-  ablate_together(subject, choice, a, console);
+  ablate_together(subject, choice, a, sweeps);
+  sweeps.finish();
+  a.bytes = sweeps.bytes();
   console.clear_line();
   return a;
 }

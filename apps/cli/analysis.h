@@ -2,6 +2,7 @@
 // What `heads` and `report` find out about a model's heads.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,35 +11,22 @@
 #include "headlight/explain/knockout.h"
 #include "headlight/explain/reading.h"
 #include "headlight/explain/report.h"
+#include "material.h"
 #include "options.h"
 #include "subject.h"
+#include "sweeps.h"
 
 namespace headlight::cli {
 
 struct AnalysisChoice {
-  std::string data;  // a text; empty: random tokens and their repetition
-  int64_t sequences = 32;
-  std::optional<int64_t> length{};  // N of [start] R R
-  uint64_t seed = 7;
+  MaterialChoice material{};
+  SweepChoice sweep{};
   int64_t orders = 20;  // random orders of the knock-out
 };
-// What it runs on; and for analyse() the random orders too.
-void add_material_options(Options& options, AnalysisChoice& choice);
-void add_analysis_options(Options& options, AnalysisChoice& choice);
-
-// The sequences that heads are looked at on, and which of their losses count.
-struct Material {
-  Batch batch;
-  std::optional<RepeatedBatch> repeated{};  // `batch` is empty then
-  std::string condition;
-  LossMetric metric;
-
-  const Batch& sequences() const { return repeated ? repeated->batch : batch; }
-};
-// Errors: usage and bad data of the options and the text.
-Material make_material(const Subject& subject, const AnalysisChoice& choice);
+void add_analysis_options(Options& options, AnalysisChoice& choice, bool with_text);
 
 struct Analysis {
+  ModelConfig config;
   Material material;
   HeadScores scores;
   HeadScores untrained;                     // of an untrained model of the same shapes
@@ -47,10 +35,12 @@ struct Analysis {
   Knockout knockout;
   std::vector<HeadSetEffect> sets;
   std::vector<Check> checks;
+  int64_t bytes = 0;  // that the sweeps took
 };
 // All heads, from the largest rise of the loss when each is taken away alone to the largest fall.
 std::vector<HeadId> heads_by_effect(const SweepResult& effects, const ModelConfig& config);
-// Shows its progress in the console's line.
-Analysis analyse(const Subject& subject, const AnalysisChoice& choice, Console& console);
+// Shows its progress in the console's line. Ctrl-C saves in `folder`, as Sweeps.
+Analysis analyse(const Subject& subject, const AnalysisChoice& choice, const std::filesystem::path& folder,
+                 Console& console);
 
 }  // namespace headlight::cli

@@ -1,6 +1,7 @@
 // headlight attend: attention maps of a text, in the terminal or in a page.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -141,6 +142,7 @@ class Attend : public Command {
     add_model_argument(options, model_);
     options.group("what to show");
     options.text("--text", "TEXT", text_, "what the model reads [random tokens and their repetition]");
+    add_start_option(options, start_);
     options.text("--head", "B.H", head_, "one head, counted from 0 [all]");
     options.text("--out", "FILE.html", out_, "a page that opens offline, instead of the terminal");
     options.group("machine");
@@ -150,7 +152,7 @@ class Attend : public Command {
   int run(const Options& options, Console& console) override {
     use_threads(threads_);
     const Subject subject = load_subject(model_, console);
-    const PageText given = options.is_given("--text") ? text_of(subject, text_) : sample_text(subject);
+    const PageText given = options.is_given("--text") ? text_of(subject, text_, start_) : sample_text(subject, start_);
     MapOptions wanted;
     if (!head_.empty()) wanted.heads = {parse_head(head_, subject.model.config())};
     const std::vector<AttentionMap> maps = attention_maps(subject.model, given.ids, wanted);
@@ -171,7 +173,10 @@ class Attend : public Command {
     const Shown text = shown(subject, given.ids);
     const bool fits = !console.out().is_terminal || text.label + 4 + text.time() < console.out().width;
     if (maps.size() == 1 || fits) {
-      console.print_wrapped(fmt::format("{}, {} tokens; {}", subject.name, text.time(), given.name));
+      const std::optional<int32_t> start = given.start_token ? std::optional(given.ids.front()) : std::nullopt;
+      console.print_wrapped(
+          fmt::format("{}, {} tokens; {}, {}", subject.name, text.time(), given.name, start_text(subject, start)));
+      if (!reads_bytes(subject)) console.print_wrapped(fmt::format("ids {}", fmt::join(given.ids, " ")));
       console.print(legend(console.out()));
     }
     if (maps.size() == 1) {
@@ -208,7 +213,7 @@ class Attend : public Command {
   }
 
   ModelChoice model_;
-  std::string text_, head_, out_;
+  std::string text_, head_, out_, start_ = kStartOfModel;
   int64_t threads_ = 0;
 };
 

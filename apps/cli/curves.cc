@@ -75,6 +75,11 @@ RepeatOptions scoring_repeats(const ModelConfig& config, const Tokenizer& tokeni
   options.start = tokenizer.start_token();
   if (tokenizer.kind() == "bytes" && config.vocabulary > kLastPrintable) {
     for (int32_t c = kFirstPrintable; c <= kLastPrintable; ++c) options.pool.push_back(c);
+    return options;
+  }
+  // tokens that stand for no text mean something to a model wherever they are
+  for (int32_t id = 0; id < config.vocabulary; ++id) {
+    if (!tokenizer.is_special(id) && id != options.start) options.pool.push_back(id);
   }
   return options;
 }

@@ -10,8 +10,9 @@
 
 namespace headlight::cli {
 
-// Random repeats to score the heads of a model on: with its start token if it has one, and for bytes only printable
-// ones. With the data it was trained on: at lengths that training never used, where the data keeps such.
+// Random repeats to score the heads of a model on: with its start token if it has one, of tokens that stand for text,
+// of bytes only printable ones. With the data it was trained on: at lengths that training never used, where the data
+// keeps such.
 RepeatOptions scoring_repeats(const ModelConfig& config, const Tokenizer& tokenizer);
 RepeatOptions scoring_repeats(const ModelConfig& config, const DataSource& data);
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "encoded_text.h"
 #include "groups.h"
 #include "headlight/base/error.h"
 #include "headlight/explain/in_context.h"
@@ -35,12 +37,16 @@ class Eval : public Command {
         "the context helps.",
         {{"headlight eval runs/a", "on the validation part of its own data"},
          {"headlight eval runs/text --data other.txt", "on the whole of another text"},
+         {"headlight eval SmolLM2-135M.gguf --data other.txt --context 512", "with the model's own tokenizer"},
          {"headlight eval runs/repeats --task repeats", "on a task"}}};
   }
 
   void declare(Options& options) override {
     add_model_argument(options, model_);
     add_data_options(options, data_);
+    options.text("--text", "TEXT", text_, "one text instead of a file");
+    add_start_option(options, start_);
+    options.integer("--windows", windows_, {0, 1 << 30}, "sequences of --data, spread evenly", "all");
     options.group("machine");
     add_weights_option(options, model_);
     add_compute_options(options, threads_);
@@ -50,19 +56,21 @@ class Eval : public Command {
     use_threads(threads_);
     const Subject subject = load_subject(model_, console);
     const std::shared_ptr<const DataSource> source = choose(subject);
-    if (source->tokenizer()->to_json() != subject.tokenizer->to_json()) {
+    if (source->tokenizer() != subject.tokenizer && source->tokenizer()->to_json() != subject.tokenizer->to_json()) {
       throw Error(ErrorKind::kUsage, "", fmt::format("{} knows other tokens than this data has", subject.name));
     }
-    const Evaluation evaluation = Evaluator(subject.model, source).run(subject.model);
-    const InContextScore in_context = in_context_score(subject.model, validation_batch(*source, kInContextSequences));
+    const int64_t batch = sequences_at_once(subject.model.config(), source->context());
+    const Evaluation evaluation = Evaluator(subject.model, source, batch).run(subject.model);
+    // one target has nothing later to be compared with
+    std::optional<InContextScore> in_context;
+    if (source->context() > 1) {
+      in_context = in_context_score(subject.model, validation_batch(*source, kInContextSequences));
+    }
     if (console.wants_json()) {
       nlohmann::ordered_json json{{"model", subject.name}, {"data", name_of(subject)}};
-      json.update(json_of(evaluation));
-      json["in_context"] = {{"early_token", in_context.early},
-                            {"late_token", in_context.late},
-                            {"early_loss", json_of(in_context.loss_early)},
-                            {"late_loss", json_of(in_context.loss_late)},
-                            {"score", json_of(in_context.score)}};
+      if (is_text()) json["start_token"] = cli::json_of(start_token(subject, start_));
+      json.update(cli::json_of(evaluation));
+      if (in_context) json["in_context"] = json_of(*in_context);
       console.print_json(json);
     } else {
       print(subject, evaluation, in_context, console);
@@ -72,6 +80,7 @@ class Eval : public Command {
 
  private:
   std::string name_of(const Subject& subject) const {
+    if (!text_.empty()) return "--text";
     if (!data_.file.empty()) return data_.file;
     if (data_.task == DataChoice::Task::kRepeats) return "task repeats";
     if (data_.task == DataChoice::Task::kCopy) return "task copy";
@@ -79,19 +88,54 @@ class Eval : public Command {
   }
 
   std::shared_ptr<const DataSource> choose(const Subject& subject) {
+    if (!text_.empty() && data_.is_made()) {
+      throw Error(ErrorKind::kUsage, "", "--text goes with neither --data nor --task");
+    }
+    if (!is_text() && start_ != kStartOfModel) {
+      throw Error(ErrorKind::kUsage, "", "--start-token goes with --data and --text");
+    }
+    if (!text_.empty()) return source_of_text(subject);
     if (!data_.is_made()) {
       if (subject.training) return subject.training->data;
       throw Error(
           ErrorKind::kUsage, "",
           fmt::format("{} has no training data at hand; give --data FILE or --task repeats|copy", subject.name));
     }
+    if (!data_.file.empty()) {
+      check_choice(data_);
+      return text_source(subject, {data_.file, data_.context, windows_, start_});
+    }
     if (!data_.context) data_.context = subject.model.config().context;
-    if (data_.file.empty()) return make_data(data_);
-    return whole_text(data_);
+    return make_data(data_);
   }
 
-  void print(const Subject& subject, const Evaluation& e, const InContextScore& in_context, Console& console) const {
-    console.print_wrapped(fmt::format("{} on {}, {} sequences", subject.name, name_of(subject), grouped(e.sequences)));
+  bool is_text() const { return !text_.empty() || !data_.file.empty(); }
+
+  std::shared_ptr<const DataSource> source_of_text(const Subject& subject) const {
+    return encoded_text(subject.tokenizer, {.ids = subject.tokenizer->encode(text_),
+                                            .start = start_token(subject, start_),
+                                            .context = data_.context.value_or(subject.model.config().context)});
+  }
+
+  // as many as keep their logits at 256 MB
+  static int64_t sequences_at_once(const ModelConfig& config, int64_t time) {
+    constexpr int64_t kUsual = 32, kNumbers = int64_t{1} << 26;
+    return std::clamp<int64_t>(kNumbers / (time * config.vocabulary), 1, kUsual);
+  }
+
+  static nlohmann::ordered_json json_of(const InContextScore& score) {
+    return {{"early_token", score.early},
+            {"late_token", score.late},
+            {"early_loss", cli::json_of(score.loss_early)},
+            {"late_loss", cli::json_of(score.loss_late)},
+            {"score", cli::json_of(score.score)}};
+  }
+
+  void print(const Subject& subject, const Evaluation& e, const std::optional<InContextScore>& in_context,
+             Console& console) const {
+    const std::string start = is_text() ? ", " + start_text(subject, start_token(subject, start_)) : "";
+    console.print_wrapped(
+        fmt::format("{} on {}{}, {} sequences", subject.name, name_of(subject), start, grouped(e.sequences)));
     Table table({{"", Align::kLeft}, {"targets"}, {"loss"}, {"perplexity"}, {"accuracy"}, {"spans right"}});
     const auto row = [&](const std::string& name, int64_t targets, double loss, double accuracy,
                          const std::string& spans) {
@@ -104,12 +148,17 @@ class Eval : public Command {
     }
     row("all", e.targets, e.loss, e.accuracy, "");
     console.print("\n" + table.text(console.out()) + "\n");
-    console.print_wrapped(fmt::format("in-context score, token {} minus token {}: {}±{:.2f} nats ({:.2f} - {:.2f})",
-                                      in_context.late, in_context.early, signed_number(in_context.score.mean, 2),
-                                      in_context.score.spread, in_context.loss_late.mean, in_context.loss_early.mean));
+    if (!in_context) return;
+    const Estimate& score = in_context->score;
+    const std::string spread = std::isnan(score.spread) ? "" : fmt::format("±{:.2f}", score.spread);
+    console.print_wrapped(fmt::format("in-context score, token {} minus token {}: {}{} nats ({:.2f} - {:.2f})",
+                                      in_context->late, in_context->early, signed_number(score.mean, 2), spread,
+                                      in_context->loss_late.mean, in_context->loss_early.mean));
   }
 
   ModelChoice model_;
+  std::string text_, start_ = kStartOfModel;
+  int64_t windows_ = 0;
   DataChoice data_;
   int64_t threads_ = 0;
 };

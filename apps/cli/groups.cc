@@ -13,13 +13,6 @@ namespace {
 constexpr IntegerRange kSize{1, int64_t{1} << 24};
 constexpr IntegerRange kSizeOrDefault{0, int64_t{1} << 24};
 
-void check_choice(const DataChoice& data) {
-  const auto refuse = [](const char* what) { throw Error(ErrorKind::kUsage, "", what); };
-  if (!data.is_made()) refuse("--data FILE or --task repeats|copy is missing: there is nothing to read");
-  if (!data.file.empty() && data.task != DataChoice::Task::kNone) refuse("--data and --task do not go together");
-  if (data.vocabulary && data.task != DataChoice::Task::kRepeats) refuse("--vocabulary goes with --task repeats only");
-}
-
 }  // namespace
 
 void add_model_options(Options& options, ModelConfig& c) {
@@ -65,7 +58,8 @@ std::string option_of_field(const std::string& field) {
 
 void add_data_options(Options& options, DataChoice& data) {
   options.group(kDataGroup);
-  options.text("--data", "FILE", data.file, "a text, one token per byte");
+  options.text("--data", "FILE", data.file,
+               "a text; train reads it as bytes, other commands with the model's tokenizer");
   options.choice(
       "--task", {"repeats", "copy"}, "",
       [&data](std::size_t i) { data.task = i == 0 ? DataChoice::Task::kRepeats : DataChoice::Task::kCopy; },
@@ -73,6 +67,13 @@ void add_data_options(Options& options, DataChoice& data) {
   options.optional_integer("--context", data.context, {2, int64_t{1} << 30},
                            "tokens of a sequence, T [text and copy 128, repeats 96]");
   options.optional_integer("--vocabulary", data.vocabulary, {2, 1 << 24}, "random tokens of repeats [64]");
+}
+
+void check_choice(const DataChoice& data) {
+  const auto refuse = [](const char* what) { throw Error(ErrorKind::kUsage, "", what); };
+  if (!data.is_made()) refuse("--data FILE or --task repeats|copy is missing: there is nothing to read");
+  if (!data.file.empty() && data.task != DataChoice::Task::kNone) refuse("--data and --task do not go together");
+  if (data.vocabulary && data.task != DataChoice::Task::kRepeats) refuse("--vocabulary goes with --task repeats only");
 }
 
 std::shared_ptr<const DataSource> make_data(const DataChoice& data) {
@@ -95,15 +96,6 @@ std::shared_ptr<const DataSource> make_data(const DataChoice& data) {
   TextOptions text;
   text.path = data.file;
   text.context = data.context.value_or(text.context);
-  return text_file(text);
-}
-
-std::shared_ptr<const DataSource> whole_text(const DataChoice& data) {
-  check_choice(data);
-  TextOptions text;
-  text.path = data.file;
-  text.context = data.context.value_or(text.context);
-  text.validation_fraction = 1;
   return text_file(text);
 }
 

@@ -36,8 +36,8 @@ void add_data_options(Options& options, DataChoice& data);
 // Throws Error: usage when the options do not go together, and as text_file(), repeats() and log_lines().
 std::shared_ptr<const DataSource> make_data(const DataChoice& data);
 
-// All of a text for validation. Throws Error as make_data().
-std::shared_ptr<const DataSource> whole_text(const DataChoice& data);
+// Throws Error (usage) when the options do not go together.
+void check_choice(const DataChoice& data);
 
 // All of TrainerOptions but model and data.
 void add_training_options(Options& options, TrainerOptions& training);

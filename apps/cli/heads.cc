@@ -28,23 +28,84 @@ Paint paint_of(const HeadReading& reading, HeadScore score) {
   return reading.role == score ? Paint::kCyan : Paint::kPlain;
 }
 
-Table head_table(const Analysis& a) {
+constexpr std::size_t kMostRows = 64;  // heads of a table that lists all
+
+std::vector<Cell> head_row(const Analysis& a, std::size_t i) {
+  const HeadReading& reading = a.readings[i];
+  std::vector<Cell> cells{Cell(to_string(reading.head))};
+  for (HeadScore score : a.scores.columns) {
+    cells.emplace_back(score_text(a.scores.at(reading.head, score), reading.role == score), paint_of(reading, score));
+  }
+  for (const ReportAblation& ablation : a.ablations) {
+    cells.emplace_back(signed_number(ablation.effects.effects[i].change, 2));
+  }
+  cells.emplace_back(reading.reads_as, reading.disagrees ? Paint::kYellow : Paint::kPlain);
+  return cells;
+}
+
+// The heads that stand highest under one heading, as places in the readings.
+struct Section {
+  std::string title;
+  std::vector<std::size_t> heads;
+};
+
+// Of many heads those with the highest scores, of each kind that names a head, and those whose removal does most.
+std::vector<Section> leading_heads(const Analysis& a, std::size_t most) {
+  std::vector<Section> sections;
+  const auto add = [&](const std::string& title, const std::vector<HeadId>& order) {
+    Section section{title, {}};
+    for (std::size_t i = 0; i < std::min(most, order.size()); ++i) {
+      section.heads.push_back(static_cast<std::size_t>(order[i].block * a.scores.heads + order[i].head));
+    }
+    sections.push_back(std::move(section));
+  };
+  for (HeadScore score : {HeadScore::kInduction, HeadScore::kDuplicate, HeadScore::kPrevious, HeadScore::kStart,
+                          HeadScore::kCurrent, HeadScore::kEntropy}) {
+    if (a.scores.has(score)) add("highest " + definition_of(score).label + " score", ranked(a.scores, score));
+  }
+  add("largest rise of the loss when set to 0", heads_by_effect(a.ablations.front().effects, a.config));
+  return sections;
+}
+
+// "24 induction (9 partly), 31 previous token (12 partly), ..., 130 mixed"
+std::string role_counts(const Analysis& a) {
+  std::string text;
+  const auto add = [&](const std::string& label, int64_t clear, int64_t partly) {
+    if (clear + partly == 0) return;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", clear + partly, label);
+    if (partly > 0) text += fmt::format(" ({} partly)", partly);
+  };
+  int64_t mixed = 0, disagree = 0;
+  for (const HeadReading& r : a.readings) {
+    mixed += !r.role;
+    disagree += r.disagrees;
+  }
+  for (HeadScore score : a.scores.columns) {
+    int64_t clear = 0, partly = 0;
+    for (const HeadReading& r : a.readings) {
+      if (r.role == score) ++(r.reads_as.rfind("partly", 0) == 0 ? partly : clear);
+    }
+    add(definition_of(score).label, clear, partly);
+  }
+  add("mixed", mixed, 0);
+  return fmt::format("{} heads: {}; of {} score and ablation disagree", a.readings.size(), text, disagree);
+}
+
+// `top` 0: all heads, in the order of the model.
+Table head_table(const Analysis& a, std::size_t top) {
   std::vector<Column> columns{{"head", Align::kLeft}};
   for (HeadScore score : a.scores.columns) columns.push_back({definition_of(score).id});
   for (const ReportAblation& ablation : a.ablations) columns.push_back({ablation.ablation.id});
   columns.push_back({"reads as", Align::kLeft});
   Table table(std::move(columns));
-  for (std::size_t i = 0; i < a.readings.size(); ++i) {
-    const HeadReading& reading = a.readings[i];
-    std::vector<Cell> cells{Cell(to_string(reading.head))};
-    for (HeadScore score : a.scores.columns) {
-      cells.emplace_back(score_text(a.scores.at(reading.head, score), reading.role == score), paint_of(reading, score));
+  if (top == 0) {
+    for (std::size_t i = 0; i < a.readings.size(); ++i) table.row(head_row(a, i));
+  } else {
+    for (const Section& section : leading_heads(a, top)) {
+      table.row({Cell("\n" + section.title, Paint::kBold)});
+      for (std::size_t i : section.heads) table.row(head_row(a, i));
     }
-    for (const ReportAblation& ablation : a.ablations) {
-      cells.emplace_back(signed_number(ablation.effects.effects[i].change, 2));
-    }
-    cells.emplace_back(reading.reads_as, reading.disagrees ? Paint::kYellow : Paint::kPlain);
-    table.row(std::move(cells));
+    table.row({Cell("\nby chance", Paint::kBold)});
   }
   std::vector<Cell> chance{Cell("random", Paint::kDim)};
   for (HeadScore score : a.scores.columns)
@@ -143,12 +204,16 @@ class Heads : public Command {
         "prove the figures are checked each time; one that fails is an error.",
         {{"headlight heads runs/repeats", "on random tokens and their repetition"},
          {"headlight heads runs/text --data text.txt", "on a text of your own"},
+         {"headlight heads SmolLM2-135M.gguf", "of a real model, on some 200 tokens of repeats"},
          {"headlight heads runs/repeats --json | jq '.heads[] | select(.role == \"induction\")'", "for a program"}}};
   }
 
   void declare(Options& options) override {
     add_model_argument(options, model_);
-    add_analysis_options(options, choice_);
+    add_analysis_options(options, choice_, true);
+    options.group("table");
+    options.integer("--top", top_, {1, 1 << 20}, "heads under each heading, where the model has more than 64");
+    options.flag("--all", all_, "all heads in one table, however many; --json always has all");
     options.group("machine");
     add_compute_options(options, threads_);
   }
@@ -156,7 +221,7 @@ class Heads : public Command {
   int run(const Options&, Console& console) override {
     use_threads(threads_);
     const Subject subject = load_subject(model_, console);
-    const Analysis a = analyse(subject, choice_, console);
+    const Analysis a = analyse(subject, choice_, ".", console);
     if (console.wants_json()) {
       console.print_json(json(subject, a));
     } else {
@@ -167,14 +232,16 @@ class Heads : public Command {
   }
 
  private:
-  static void print(const Subject& subject, const Analysis& a, Console& console) {
+  void print(const Subject& subject, const Analysis& a, Console& console) const {
     const SweepResult& zeroed = a.ablations.front().effects;
     console.print(fmt::format("{}\n", summary(subject.model.config())));
     console.print_wrapped(
-        fmt::format("on {}; {} {:.2f} nats per token; zero, mean: its change when the output z of a head becomes 0 or "
-                    "its mean",
-                    a.material.condition, zeroed.metric, zeroed.clean_loss));
-    console.print("\n" + head_table(a).text(console.out()) + "\n");
+        fmt::format("on {}, {}; {} {:.2f} nats per token; zero, mean: its change when the output z of a head becomes 0 "
+                    "or its mean",
+                    a.material.condition, start_text(subject, a.material.start), zeroed.metric, zeroed.clean_loss));
+    const bool few = all_ || a.readings.size() <= kMostRows;
+    if (!few) console.print_wrapped(role_counts(a));
+    console.print("\n" + head_table(a, few ? 0 : static_cast<std::size_t>(top_)).text(console.out()) + "\n");
     for (const HeadSetEffect& effect : a.sets) {
       console.print_wrapped(fmt::format("{} together ({}): {}±{:.2f}", effect.set.name, to_string(effect.set.heads),
                                         signed_number(effect.change, 2), effect.spread));
@@ -197,6 +264,9 @@ class Heads : public Command {
     return {{"model", subject.name},
             {"summary", summary(subject.model.config())},
             {"condition", a.material.condition},
+            {"start_token", json_of(a.material.start)},
+            {"ids", a.material.ids()},
+            {"memory_bytes", a.bytes},
             {"metric", zeroed.metric},
             {"loss", zeroed.clean_loss},
             {"definitions", definitions_json(a)},
@@ -209,6 +279,8 @@ class Heads : public Command {
 
   ModelChoice model_;
   AnalysisChoice choice_;
+  int64_t top_ = 6;
+  bool all_ = false;
   int64_t threads_ = 0;
 };
 

@@ -14,11 +14,11 @@
 
 namespace headlight::cli {
 
-PageText text_of(const Subject& subject, const std::string& text) {
+PageText text_of(const Subject& subject, const std::string& text, const std::string& start) {
   PageText page;
   page.name = "given text";
-  page.ids = encode(subject, text);
-  page.start_token = subject.tokenizer->start_token().has_value();
+  page.ids = encode(subject, text, start);
+  page.start_token = start_token(subject, start).has_value();
   if (page.ids.empty()) throw Error(ErrorKind::kUsage, "", "--text is empty");
   const auto found = static_cast<int64_t>(page.ids.size());
   if (found > subject.model.config().context) {
@@ -29,19 +29,18 @@ PageText text_of(const Subject& subject, const std::string& text) {
   return page;
 }
 
-PageText sample_text(const Subject& subject) {
+PageText sample_text(const Subject& subject, const std::string& start) {
   constexpr int64_t kLength = 16;
   const ModelConfig& config = subject.model.config();
   RepeatOptions options = scoring_repeats(config, *subject.tokenizer);
-  const int64_t start = options.start ? 1 : 0;
-  const int64_t pool = options.pool.empty() ? config.vocabulary - start : static_cast<int64_t>(options.pool.size());
-  options.lengths = {std::min({kLength, (config.context - start) / 2, pool})};
+  if (start != kStartOfModel) options.start = start_token(subject, start);
+  options.lengths = {std::min(kLength, usual_repeat_length(config, options))};
   options.sequences = 1;
   const RepeatedBatch repeated = repeat_random_tokens(config, options);
   PageText page;
   page.name = "random tokens, repeated";
   page.ids.assign(repeated.batch.tokens.begin(), repeated.batch.tokens.end());
-  page.start_token = start == 1;
+  page.start_token = options.start.has_value();
   return page;
 }
 

@@ -18,9 +18,9 @@ struct PageText {
   bool start_token = false;
 };
 // Throws Error (usage) when no tokens spell the text, it is empty, or exceeds the model's context.
-PageText text_of(const Subject& subject, const std::string& text);
+PageText text_of(const Subject& subject, const std::string& text, const std::string& start);
 // Random tokens and their repetition, short enough to read.
-PageText sample_text(const Subject& subject);
+PageText sample_text(const Subject& subject, const std::string& start);
 
 // All that a page says of the model and of how it was made; scores, readings and texts are left to fill in.
 Report begin_page(const Subject& subject, const std::string& title, const std::string& data, uint64_t seed,

@@ -51,7 +51,7 @@ class ReportCommand : public Command {
     options.text("--out", "FILE.html", out_, "the page");
     options.text("--text", "TEXT", text_,
                  "a text whose maps are shown [random tokens and their repetition; of --data its start]");
-    add_analysis_options(options, choice_);
+    add_analysis_options(options, choice_, false);
     options.group("machine");
     add_compute_options(options, threads_);
   }
@@ -60,10 +60,10 @@ class ReportCommand : public Command {
     use_threads(threads_);
     const Subject subject = load_subject(model_, console);
     std::vector<PageText> texts;
-    if (options.is_given("--text")) texts.push_back(text_of(subject, text_));
-    const Analysis a = analyse(subject, choice_, console);
-    texts.push_back(own_text(subject, a));
-    Report page = begin_page(subject, "Heads of " + subject.name, a.material.condition, choice_.seed, console);
+    if (options.is_given("--text")) texts.push_back(text_of(subject, text_, choice_.material.start));
+    const Analysis a = analyse(subject, choice_, std::filesystem::path(out_).parent_path(), console);
+    texts.push_back(own_text(a));
+    Report page = begin_page(subject, "Heads of " + subject.name, a.material.condition, choice_.material.seed, console);
     add_training(subject, page);
     page.checks = a.checks;
     page.scores = a.scores;
@@ -86,12 +86,12 @@ class ReportCommand : public Command {
 
  private:
   // the first sequence that the heads were scored on
-  static PageText own_text(const Subject& subject, const Analysis& a) {
+  static PageText own_text(const Analysis& a) {
     const Batch& batch = a.material.sequences();
     PageText text;
     text.name = a.material.repeated ? "repeated random tokens" : "the first window of the text";
     for (int64_t i = 0; i < batch.lengths[0]; ++i) text.ids.push_back(batch.tokens[batch.row(0, i)]);
-    text.start_token = a.material.repeated && subject.tokenizer->start_token().has_value();
+    text.start_token = a.material.start.has_value();
     return text;
   }
 

@@ -40,6 +40,10 @@ ordered_json json_of(const std::vector<HeadId>& heads) {
   return list;
 }
 
+ordered_json json_of(const std::optional<int32_t>& token) {
+  return token ? ordered_json(*token) : ordered_json(nullptr);
+}
+
 ordered_json json_of(const std::vector<Check>& checks) {
   ordered_json list = ordered_json::array();
   for (const Check& c : checks) {

@@ -2,6 +2,7 @@
 // What several subcommands say about the same results, as JSON and in words.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ nlohmann::ordered_json json_of(const Formation& formation);
 nlohmann::ordered_json json_of(const Estimate& estimate);
 nlohmann::ordered_json json_of(const std::vector<HeadId>& heads);
 nlohmann::ordered_json json_of(const std::vector<Check>& checks);
+// The token, or null.
+nlohmann::ordered_json json_of(const std::optional<int32_t>& token);
 // A string when the bytes are UTF-8, else the list of the bytes.
 nlohmann::ordered_json json_of_text(const std::string& bytes);
 

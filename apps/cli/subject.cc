@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "encoded_text.h"
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "headlight/text/corpus.h"
 #include "headlight/train/batches.h"
 #include "numbers.h"
+#include "utf8.h"
 
 namespace headlight::cli {
 namespace {
@@ -79,22 +82,61 @@ Subject load_subject(const ModelChoice& choice, Console& console) {
   return subject;
 }
 
-std::vector<int32_t> encode(const Subject& subject, const std::string& text) {
-  return subject.tokenizer->encode(text, {.framed = true}).ids;
+void add_start_option(Options& options, std::string& policy) {
+  options.text("--start-token", "TOKEN", policy,
+               "what is put first: model, as its tokenizer does; none; or a token, by its id or as it is written");
 }
 
-Batch text_windows(const Subject& subject, const std::string& file, int64_t count) {
-  if (subject.tokenizer->kind() != "bytes") {
+std::optional<int32_t> start_token(const Subject& subject, const std::string& policy) {
+  const Tokenizer& tokenizer = *subject.tokenizer;
+  if (policy == kStartOfModel) return tokenizer.start_token();
+  if (policy == "none") return std::nullopt;
+  int32_t id = -1;
+  const std::from_chars_result read = std::from_chars(policy.data(), policy.data() + policy.size(), id);
+  const bool is_number = read.ec == std::errc() && read.ptr == policy.data() + policy.size();
+  if (!is_number) {
+    const std::vector<int32_t> ids = tokenizer.encode(policy, {.special_tokens = true}).ids;
+    if (ids.size() == 1) id = ids.front();
+  }
+  if (id >= 0 && id < tokenizer.vocabulary()) return id;
+  throw Error(ErrorKind::kUsage, "",
+              fmt::format("--start-token {} is neither model, none, an id below {}, nor written as one token of {}",
+                          policy, tokenizer.vocabulary(), subject.name));
+}
+
+std::string start_text(const Subject& subject, const std::optional<int32_t>& start) {
+  if (!start) return "no start token";
+  return fmt::format("start token {} ({})", visible(subject.tokenizer->token_text(*start)), *start);
+}
+
+std::vector<int32_t> encode(const Subject& subject, const std::string& text, const std::string& policy) {
+  if (policy == kStartOfModel) return subject.tokenizer->encode(text, {.framed = true}).ids;
+  std::vector<int32_t> ids = subject.tokenizer->encode(text);
+  if (const std::optional<int32_t> start = start_token(subject, policy)) ids.insert(ids.begin(), *start);
+  return ids;
+}
+
+bool reads_bytes(const Subject& subject) { return subject.tokenizer->kind() == "bytes"; }
+
+std::shared_ptr<const DataSource> text_source(const Subject& subject, const TextChoice& choice) {
+  constexpr int64_t kUsualContext = 512;
+  const int64_t context = subject.model.config().context;
+  if (choice.context && *choice.context > context) {
     throw Error(
         ErrorKind::kUsage, "",
-        fmt::format("--data needs a model of bytes; the tokens of {} are {}", subject.name, subject.tokenizer->kind()));
+        fmt::format("--context {} exceeds the {} tokens that {} reads", *choice.context, context, subject.name));
   }
-  TextOptions options;
-  options.path = file;
-  options.context = subject.model.config().context;
-  options.validation_fraction = 1;
-  options.validation_limit = count;
-  return validation_batch(*text_file(options), count);
+  if (reads_bytes(subject) && choice.start == kStartOfModel) {
+    return text_file({.path = choice.file,
+                      .context = choice.context.value_or(context),
+                      .validation_fraction = 1,
+                      .validation_limit = choice.limit});
+  }
+  const std::string text = read_file(choice.file);
+  return encoded_text(subject.tokenizer, {.ids = subject.tokenizer->encode(text),
+                                          .start = start_token(subject, choice.start),
+                                          .context = choice.context.value_or(std::min(kUsualContext, context)),
+                                          .limit = choice.limit});
 }
 
 Batch validation_batch(const DataSource& source, int64_t count) {

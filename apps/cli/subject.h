@@ -10,6 +10,7 @@
 #include "console.h"
 #include "headlight/model/batch.h"
 #include "headlight/model/model.h"
+#include "headlight/text/data_source.h"
 #include "headlight/text/tokenizer.h"
 #include "headlight/train/options.h"
 #include "options.h"
@@ -40,13 +41,32 @@ struct Subject {
 // Says on the console how many weights are NaN or infinite, if any. Errors: missing input, bad data.
 Subject load_subject(const ModelChoice& choice, Console& console);
 
-// Tokens of a text that a person gave, the model's start token first where it has one. Throws Error (usage) when no
-// tokens spell it.
-std::vector<int32_t> encode(const Subject& subject, const std::string& text);
+// What is put before every text: "model", what the model's tokenizer puts there; "none"; or one token, by its id or as
+// it is written ("<|endoftext|>").
+inline const std::string kStartOfModel = "model";
+void add_start_option(Options& options, std::string& policy);
 
-// Up to `count` windows as long as the model's context, spread evenly over a text. Throws Error (usage) unless the
-// model's tokens are bytes, else as text_file().
-Batch text_windows(const Subject& subject, const std::string& file, int64_t count);
+// The token that a policy puts first, absent when it puts none. Throws Error (usage) when it names no token.
+std::optional<int32_t> start_token(const Subject& subject, const std::string& policy = kStartOfModel);
+// "start token <s> (1)", "no start token"
+std::string start_text(const Subject& subject, const std::optional<int32_t>& start);
+
+// Tokens of a text that a person gave, after what the policy puts before it. Throws Error (usage) when no tokens spell
+// it.
+std::vector<int32_t> encode(const Subject& subject, const std::string& text, const std::string& policy = kStartOfModel);
+
+// Whether tokens are bytes, one for each.
+bool reads_bytes(const Subject& subject);
+
+struct TextChoice {
+  std::string file{};
+  std::optional<int64_t> context{};   // T of a window [512, or as the model's context and the text allow]
+  int64_t limit = 0;                  // windows, spread evenly; 0: all
+  std::string start = kStartOfModel;  // policy
+};
+// A whole text in windows of the model's tokens. Errors: usage; those of reading the file, and of text_file() where
+// tokens are bytes.
+std::shared_ptr<const DataSource> text_source(const Subject& subject, const TextChoice& choice);
 // The first `count` validation sequences of a source.
 Batch validation_batch(const DataSource& source, int64_t count);
 

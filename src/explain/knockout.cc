@@ -12,10 +12,13 @@ namespace {
 
 constexpr uint32_t kOrderStream = 0x4f524452;  // "ORDR"
 
-// 1, 2, ..., 12, then about a quarter more each time, and all
+// 1, 2, ..., 12, then about a quarter more each time, and all; of many heads twice as many each time
 std::vector<int64_t> usual_counts(int64_t heads) {
+  constexpr int64_t kMany = 64;
   std::vector<int64_t> counts;
-  for (int64_t n = 1; n <= heads; n += std::max<int64_t>(1, n > 11 ? n / 4 : 1)) counts.push_back(n);
+  for (int64_t n = 1; n <= heads; n += heads > kMany ? n : std::max<int64_t>(1, n > 11 ? n / 4 : 1)) {
+    counts.push_back(n);
+  }
   if (!counts.empty() && counts.back() != heads) counts.push_back(heads);
   return counts;
 }

@@ -37,9 +37,14 @@ std::vector<int32_t> token_pool(const ModelConfig& config, const RepeatOptions& 
   return pool;
 }
 
+// the longest copy for which there is room
+int64_t room_for_copies(const ModelConfig& config, int64_t start_tokens, int64_t pool) {
+  return std::min((config.context - start_tokens) / 2, pool);
+}
+
 std::vector<int64_t> lengths_of_copies(const ModelConfig& config, const RepeatOptions& options, int64_t start_tokens,
                                        int64_t pool) {
-  const int64_t room = std::min((config.context - start_tokens) / 2, pool);
+  const int64_t room = room_for_copies(config, start_tokens, pool);
   const std::vector<int64_t> lengths =
       options.lengths.empty() ? std::vector<int64_t>{std::min(room, kUsualLength)} : options.lengths;
   for (int64_t n : lengths) {
@@ -61,6 +66,12 @@ std::string condition_text(const RepeatOptions& options, const std::vector<int64
 }
 
 }  // namespace
+
+int64_t usual_repeat_length(const ModelConfig& config, const RepeatOptions& options) {
+  const int64_t start = options.start ? 1 : 0;
+  const int64_t pool = options.pool.empty() ? config.vocabulary - start : static_cast<int64_t>(options.pool.size());
+  return std::min(room_for_copies(config, start, pool), kUsualLength);
+}
 
 RepeatedBatch repeat_random_tokens(const ModelConfig& config, const RepeatOptions& options) {
   if (options.sequences < 1) {

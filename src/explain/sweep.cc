@@ -303,7 +303,7 @@ class Sweep {
     run_->set_interventions(group);
     forward(model_, part, *run_);
     const std::vector<float> wanted = losses(*run_, chosen, part.size, 1);
-    if (std::memcmp(found, wanted.data(), wanted.size() * sizeof(float)) == 0) return;
+    if (wanted.empty() || std::memcmp(found, wanted.data(), wanted.size() * sizeof(float)) == 0) return;
     same_ = false;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       difference_.take(std::abs(static_cast<double>(found[i]) - static_cast<double>(wanted[i])));

@@ -141,7 +141,7 @@ TEST(BadInput, TextThatAModelCannotReadIsRefused) {
   expect_refused({{"ablate", text}, 2, "--heads is missing"});
   expect_refused({{"ablate", text, "--heads", "0.0,0.0"}, 2, "--heads names 0.0 twice"});
   expect_refused({{"ablate", text, "--heads", "0.0,"}, 2, ""});
-  expect_refused({{"heads", repeats, "--data", trained() / "text.txt"}, 2, "--data needs a model of bytes"});
+  expect_refused({{"heads", repeats, "--data", trained() / "text.txt"}, 2, "no token of this model spells"});
   expect_refused({{"heads", text, "--length", "13"}, 2, "13 tokens"});
   expect_refused({{"eval", text, "--task", "repeats"}, 2, "knows other tokens"});
   expect_refused({{"count", text, "--width", "16"}, 2, "--width does not go with MODEL"});

@@ -180,6 +180,91 @@ TEST(Ablate, AgreesWithTheTableOfHeads) {
   EXPECT_EQ(mean["effects"].size(), 1U);
 }
 
+TEST(Heads, StoppedByCtrlCGoesOnToTheSameResult) {
+  const Folder folder;
+  const std::vector<std::string> words{"heads", trained() / "repeats", "--sequences", "3000", "--orders", "2",
+                                       "--json"};
+  // Ctrl-C comes later each time, until it comes while heads are taken away
+  Outcome stopped;
+  for (int wait = 40; stopped.err.find("saved in") == std::string::npos; wait += 40) {
+    ASSERT_LT(wait, 4000) << stopped.code << stopped.err;
+    Setting interrupted;
+    interrupted.folder = folder.path();
+    interrupted.meanwhile = [&](int process) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+      kill(process, SIGINT);
+    };
+    stopped = run(words, interrupted);
+  }
+  EXPECT_EQ(stopped.code, 130);
+  const std::size_t name = stopped.err.find("headlight-");
+  ASSERT_NE(name, std::string::npos) << stopped.err;
+  const std::string file = stopped.err.substr(name, stopped.err.find(';') - name);
+  EXPECT_NE(stopped.err.find("continue: headlight heads"), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find("--resume ./" + file), std::string::npos) << stopped.err;
+  ASSERT_TRUE(std::filesystem::exists(folder / file)) << stopped.err;
+  std::vector<std::string> again = words;
+  again.insert(again.end(), {"--resume", folder / file});
+  const Outcome resumed = run(again);
+  EXPECT_NE(resumed.err.find("goes on from"), std::string::npos) << resumed.err;
+  EXPECT_EQ(resumed.json(), run(words).json());
+  EXPECT_FALSE(std::filesystem::exists(folder / file)) << "nothing is left when all is done";
+}
+
+TEST(Heads, RefusesToGoOnFromADamagedOrForeignFile) {
+  const Folder folder;
+  const Outcome damaged =
+      run({"heads", trained() / "repeats", "--resume", folder.file("bad.sweep", "{\"format\": 1}")});
+  EXPECT_EQ(damaged.code, 65);
+  EXPECT_NE(damaged.err.find("bad.sweep"), std::string::npos) << damaged.err;
+  const Outcome absent = run({"heads", trained() / "repeats", "--resume", folder / "new.sweep"});
+  EXPECT_EQ(absent.code, 0) << absent.err;
+  EXPECT_NE(absent.err.find("not there yet: begins anew"), std::string::npos) << absent.err;
+}
+
+TEST(Heads, RunsInTheMemoryThatItIsGiven) {
+  const nlohmann::json whole = run({"heads", trained() / "repeats", "--json"}).json();
+  nlohmann::json small = run({"heads", trained() / "repeats", "--json", "--memory", "1"}).json();
+  EXPECT_LE(small["memory_bytes"].get<int64_t>(), 1000 * 1000);
+  small["memory_bytes"] = whole["memory_bytes"];
+  EXPECT_EQ(small, whole);
+}
+
+TEST(Heads, ReadsATextWithTheModelsOwnTokenizer) {
+  const std::string model = HEADLIGHT_SOURCE_DIR "/tests/fixtures/tinystories_260k/checkpoint_v1.bin";
+  const std::string text = "Once upon a time, there was a girl. Once upon a time, there was a cat.";
+  const nlohmann::json framed = run({"heads", model, "--text", text, "--json", "--orders", "2"}).json();
+  EXPECT_EQ(framed["start_token"], 1);
+  EXPECT_EQ(framed["ids"][0][0], 1);
+  EXPECT_EQ(framed["heads"].size(), 40U);
+  const nlohmann::json bare =
+      run({"ablate", model, "--heads", "0.0", "--text", text, "--start-token", "none", "--json"}).json();
+  EXPECT_EQ(bare["start_token"], nullptr);
+  EXPECT_EQ(bare["ids"][0].size() + 1, framed["ids"][0].size());
+  const nlohmann::json other =
+      run({"attend", model, "--text", text, "--start-token", "2", "--head", "0.0", "--json"}).json();
+  EXPECT_EQ(other["ids"][0], 2);
+  const Outcome unknown = run({"attend", model, "--text", text, "--start-token", "two tokens"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("--start-token two tokens"), std::string::npos) << unknown.err;
+}
+
+TEST(Heads, ReadsAFileInWindowsOfTokens) {
+  const Folder folder;
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += "Tom and Lily saw a big red ball near the old tree number " + std::to_string(i) + ". ";
+  const std::string file = folder.file("text.txt", text);
+  const std::string model = HEADLIGHT_SOURCE_DIR "/tests/fixtures/tinystories_260k/checkpoint_v1.bin";
+  const nlohmann::json json =
+      run({"ablate", model, "--heads", "0.0", "--data", file, "--context", "32", "--sequences", "5", "--json"}).json();
+  ASSERT_EQ(json["ids"].size(), 5U) << json;
+  for (const auto& window : json["ids"]) {
+    EXPECT_EQ(window.size(), 32U);
+    EXPECT_EQ(window[0], 1) << "the start token before each window";
+  }
+}
+
 TEST(Attend, GivesRowsThatSumToOneAndNeverLookAhead) {
   const nlohmann::json json = run({"attend", trained() / "text", "--text", "the cat\x01\xff", "--json"}).json();
   ASSERT_EQ(json["ids"].size(), 9U);

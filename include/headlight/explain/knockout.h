@@ -13,8 +13,10 @@ namespace headlight {
 struct KnockoutOptions {
   Ablation ablation{};
   std::string order = "most inductive first";  // said in the result
-  std::vector<int64_t> counts{};  // how many heads together; none: 1, 2, ... up to 12, then in steps of about a quarter
-  int64_t orders = 20;            // random orders
+  // how many heads together; none: 1, 2, ... up to 12, then in steps of about a quarter; of more than 64 heads 1, 2, 4,
+  // 8, ..., and all
+  std::vector<int64_t> counts{};
+  int64_t orders = 20;  // random orders
   uint64_t seed = 7;
   SweepOptions sweep{};
 };

@@ -32,6 +32,9 @@ struct RepeatedBatch {
   int64_t second_copy(int64_t b) const { return start_tokens + lengths[static_cast<std::size_t>(b)]; }
 };
 
+// N when `lengths` is empty.
+int64_t usual_repeat_length(const ModelConfig& config, const RepeatOptions& options);
+
 // The same tokens for the same options. Throws Error (usage) when N is below 2, when the pool holds fewer tokens than
 // N, a token that is not in the vocabulary or one twice, or when the sequence exceeds the model's context.
 RepeatedBatch repeat_random_tokens(const ModelConfig& config, const RepeatOptions& options = {});

@@ -164,8 +164,8 @@ void expect_naive_of_a_random_model(uint64_t seed) {
                      .norm = below(2) == 0 ? NormKind::kLayerNorm : NormKind::kRmsNorm,
                      .parallel = below(2) == 0,
                      .positions = below(2) == 0 ? Positions::kRotary : Positions::kAlibi,
-                     .tied = below(2) == 0,
-                     .causal = below(4) > 0};
+                     .tied = below(2) == 0};
+  config.causal = below(4) > 0;
   if (!config.parallel && below(2) == 0) config.norm_placement = NormPlacement::kPost;
   const Model model = random_model(config, seed);
   const ModelConfig& c = model.config();

@@ -30,6 +30,14 @@ int predicting_slot(const Architecture<T>& a) {
   return a.prediction.weight < 0 ? final_slot(a) : a.prediction.norm.normalized;
 }
 
+// logits = y W_U + b_U
+template <class T>
+void unembed_rows(const BasicModel<T>& model, View<const T, 2> y, View<T, 2> logits) {
+  const int bias = model.architecture().unembedding_bias;
+  const View<const T, 1> b_u = bias < 0 ? View<const T, 1>{} : model.vector(bias);
+  multiply<T>({.a = y, .b = {}, .c = logits, .bias = b_u}, model.stored_unembedding());
+}
+
 template <class T>
 struct Forward {
   const Pass<T>& pass;
@@ -133,12 +141,9 @@ struct Forward {
   void unembed() const {
     if (a.final_norm.kind != NormKind::kNone) norm(a.final_norm, rows(a.stream_end));
     if (a.prediction.weight >= 0) predict();
-    if (!run.stored(a.logits)) return;
-    multiply<T>({.a = predicting_rows(),
-                 .b = {},
-                 .c = run.rows(a.logits, pass.model.config().vocabulary),
-                 .bias = pass.weight_vector(a.unembedding_bias)},
-                pass.model.stored_unembedding());
+    if (run.stored(a.logits)) {
+      unembed_rows<T>(pass.model, predicting_rows(), run.rows(a.logits, pass.model.config().vocabulary));
+    }
   }
 };
 
@@ -321,11 +326,7 @@ void logits_of_rows(const BasicModel<T>& model, const BasicRun<T>& run, const st
     }
     out = std::copy(x + row * width, x + (row + 1) * width, out);
   }
-  matmul<T>({.a = chosen.template view<2>({static_cast<int64_t>(rows.size()), width}),
-             .b = model.unembedding(),
-             .c = logits,
-             .bias = a.unembedding_bias < 0 ? View<const T, 1>{}
-                                            : vector(model.parameters(), a.unembedding_bias, model.weights().data)});
+  unembed_rows<T>(model, chosen.template view<2>({static_cast<int64_t>(rows.size()), width}), logits);
 }
 
 template <class T>

@@ -43,6 +43,17 @@ HWY_INLINE hn::Vec<D> load_wide(D d, const T* from) {
   }
 }
 
+// Two BFloat16 in each lane of 32 bits, the first in the lower half: one of them, widened.
+template <class D>
+HWY_INLINE hn::Vec<D> first_of_pairs(D d, hn::Vec<D> pairs) {
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(hn::Rebind<uint32_t, D>(), pairs)));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> second_of_pairs(D d, hn::Vec<D> pairs) {
+  const hn::Rebind<uint32_t, D> d32;
+  return hn::BitCast(d, hn::And(hn::BitCast(d32, pairs), hn::Set(d32, 0xffff0000u)));
+}
+
 // Stores as many numbers as d has lanes, at any alignment.
 template <class D, class T>
 HWY_INLINE void store_narrow(D d, hn::Vec<D> x, T* to) {

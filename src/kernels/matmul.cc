@@ -161,11 +161,11 @@ class Task {
 
 template <class T, class B>
 void multiply_few_rows(const Matmul<T, B>& args) {
-  using Task = FewRowsTask<T, B>;
   ThreadPool& pool = default_pool();
-  T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(Task::kMemory * pool.threads())));
-  pool.run(Task::tasks(args),
-           [&](int64_t index, int worker) { Task(args, index, memory + worker * Task::kMemory).run(); });
+  const FewRows<T, B> work(args, pool.threads());
+  T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(work.memory(pool.threads()))));
+  pool.run(work.tasks(), [&](int64_t task, int worker) { work.run(task, worker, memory); });
+  pool.run(work.finishing_tasks(), [&](int64_t task, int) { work.finish(task, memory); });
 }
 
 template <class T, class B>

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/matmul_finish-inl.h"
 #include "kernels/matmul_pack-inl.h"
@@ -26,135 +27,188 @@ namespace hn = hwy::HWY_NAMESPACE;
 // More rows are done faster by tiles.
 constexpr int64_t kFewRows = 8;
 
+// Tasks add up one block of k in some columns each, in memory of their own; then the blocks' sums are added in order.
+// How k and the columns are shared out changes no chain of additions, so that it may depend on the threads.
 template <class T, class B>
-class FewRowsTask {
+class FewRows {
  public:
-  // columns of a task at most, fewer when they are packed
-  static constexpr int64_t kColumns = 4096 / static_cast<int64_t>(sizeof(B));
+  FewRows(const Matmul<T, B>& args, int threads)
+      : args_(args), order_(args.a.size(1)), rows_(args.c.size(0)), columns_(args.c.size(1)) {
+    // a block of whole rows is one run of memory, the fastest there is to read
+    if (lies_in_rows()) {
+      part_ = std::min(kWidest, lines(quotient_up(columns_, quotient_up(threads, order_.blocks))));
+    } else {
+      part_ = std::min(by_squares() ? kSquareColumns : kPackedColumns, lines(quotient_up(columns_, 2 * threads)));
+    }
+    parts_ = quotient_up(columns_, part_);
+    row_ = lines(columns_);
+  }
+
+  // in elements: the sums, and what each worker packs
+  int64_t memory(int threads) const { return sums_size() + (lies_in_rows() ? 0 : threads * kPacked); }
+
+  // columns of a transposed b are runs of memory themselves, all blocks of which are one task
+  int64_t tasks() const { return parts_ * (lies_in_rows() ? order_.blocks : 1); }
+  void run(int64_t task, int worker, T* memory) const {
+    if (lies_in_rows()) return run_block(task % order_.blocks, task / order_.blocks * part_, worker, memory);
+    for (int64_t block = 0; block < order_.blocks; ++block) run_block(block, task * part_, worker, memory);
+    finish_columns(task * part_, std::min(part_, columns_ - task * part_), memory);
+  }
+
+  // after all tasks: what those that did a block alone have left
+  int64_t finishing_tasks() const { return lies_in_rows() ? parts_ : 0; }
+  void finish(int64_t task, T* memory) const {
+    finish_columns(task * part_, std::min(part_, columns_ - task * part_), memory);
+  }
+
+ private:
+  void finish_columns(int64_t column, int64_t columns, T* memory) const {
+    const TileTag<T> d;
+    for (int64_t r = 0; r < rows_; ++r) {
+      T* totals = memory + r * row_ + column;
+      const T* c = args_.c[r].data + column;
+      for_each_vector(d, columns, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
+        auto sum = hn::LoadU(d, totals + j);
+        if (args_.accumulate) sum = hn::Add(part.load(d, c + j), sum);
+        for (int64_t block = 1; block < order_.blocks; ++block) {
+          sum = hn::Add(sum, hn::LoadU(d, totals + block * rows_ * row_ + j));
+        }
+        hn::StoreU(sum, d, totals + j);
+      });
+    }
+    headlight::HWY_NAMESPACE::finish<T>(args_, {memory + column, row_, 0, rows_, column, columns});
+  }
+
+  static constexpr int64_t kWidest = 768;  // columns: 8 rows of b, 8 more on their way and the sums stay in the cache
+  static constexpr int64_t kSquareColumns = 1024;
   static constexpr int64_t kPackedColumns = 64;
+  static constexpr int64_t kPacked = SumOrder::kLongest * kPackedColumns;
   // elements of a transposed b's column that are fetched before they are needed
   static constexpr int64_t kAhead = 128 / static_cast<int64_t>(sizeof(B));
   // what is on its way from memory while a row is summed: its latency times a core's share of the bandwidth, and more
   static constexpr int64_t kBytesAhead = 8192;
-  static constexpr int64_t kMemory = 2 * kFewRows * kColumns + SumOrder::kLongest * kPackedColumns;
 
-  FewRowsTask(const Matmul<T, B>& args, int64_t index, T* memory)
-      : args_(args),
-        rows_(args.c.size(0)),
-        column_(index * columns_per_task(args)),
-        columns_(std::min(columns_per_task(args), args.c.size(1) - column_)),
-        b_(args.b.slice(1, column_, column_ + columns_)),
-        sums_(memory),
-        totals_(sums_ + kFewRows * kColumns),
-        packed_(totals_ + kFewRows * kColumns),
-        rows_ahead_(std::max<int64_t>(8, quotient_up(kBytesAhead, columns_ * static_cast<int64_t>(sizeof(B))))) {}
+  struct Work {
+    int64_t begin, end;  // rows of b
+    int64_t columns;
+    View<const B, 2> b;
+    T* sums;  // rows `row_` apart
+    T* packed;
+  };
 
-  static int64_t tasks(const Matmul<T, B>& args) { return quotient_up(args.c.size(1), columns_per_task(args)); }
-
-  void run() {
-    const SumOrder order(args_.a.size(1));
-    for (int64_t block = 0; block < order.blocks; ++block) {
-      std::fill_n(sums_, rows_ * kColumns, T(0));
-      add_products_of(order.begin(block), order.end(block));
-      add_to_totals(block == 0);
-    }
-    finish<T>(args_, {totals_, kColumns, 0, rows_, column_, columns_});
+  // whole vectors and lines
+  static int64_t lines(int64_t columns) {
+    constexpr int64_t kLine = HWY_MAX(64 / static_cast<int64_t>(sizeof(B)), kLanes<T>);
+    return quotient_up(columns, kLine) * kLine;
   }
-
- private:
+  int64_t sums_size() const { return order_.blocks * rows_ * row_; }
+  bool lies_in_rows() const { return args_.b.stride(1) == 1; }
   // a transposed b is turned square by square in registers
-  static bool by_squares(const Matmul<T, B>& args) {
-    return args.b.stride(1) != 1 && args.b.stride(0) == 1 && args.b.size(1) % kLanes<T> == 0;
-  }
-  // in whole lines, so that narrow products, too, are work for several threads
-  static int64_t columns_per_task(const Matmul<T, B>& args) {
-    constexpr int64_t kTasks = 4, kLine = HWY_MAX(64 / static_cast<int64_t>(sizeof(B)), kLanes<T>);
-    const int64_t most = args.b.stride(1) == 1 || by_squares(args) ? kColumns : kPackedColumns;
-    return std::min(most, quotient_up(quotient_up(args.c.size(1), kTasks), kLine) * kLine);
+  bool by_squares() const { return !lies_in_rows() && args_.b.stride(0) == 1 && args_.b.size(1) % kLanes<T> == 0; }
+
+  void run_block(int64_t block, int64_t column, int worker, T* memory) const {
+    const Work work{order_.begin(block),
+                    order_.end(block),
+                    std::min(part_, columns_ - column),
+                    args_.b.slice(1, column, std::min(columns_, column + part_)),
+                    memory + block * rows_ * row_ + column,
+                    memory + sums_size() + worker * kPacked};
+    for (int64_t r = 0; r < rows_; ++r) std::fill_n(work.sums + r * row_, lines(work.columns), T(0));
+    add_products(work);
   }
 
-  // rows [i, end) of b
-  void add_products_of(int64_t i, int64_t end) {
-    if (b_.stride(1) == 1) return add_products_of_rows(i, end, b_.data + i * b_.stride(0), b_.stride(0));
-    if (by_squares(args_)) {
-      for (; i + kLanes<T> <= end; i += kLanes<T>) add_products_of_squares(i);
-      if (i == end) return;
+  void add_products(const Work& work) const {
+    int64_t i = work.begin;
+    if (lies_in_rows()) return add_products_of_rows(work, i, work.b.data + i * work.b.stride(0), work.b.stride(0));
+    if (by_squares()) {
+      if constexpr (kHasPairs) {
+        for (; pairs_lie_together() && i + 2 * kLanes<T> <= work.end; i += 2 * kLanes<T>)
+          add_products_of_pairs(work, i);
+      }
+      for (; i + kLanes<T> <= work.end; i += kLanes<T>) add_products_of_squares(work, i);
+      if (i == work.end) return;
     }
-    const int64_t row = quotient_up(columns_, kLanes<T>) * kLanes<T>;
-    pack_panel<T>(b_.slice(0, i, end), row, packed_);
-    add_products_of_rows(i, end, packed_, row);
+    const int64_t width = quotient_up(work.columns, kLanes<T>) * kLanes<T>;
+    pack_panel<T>(work.b.slice(0, i, work.end), width, work.packed);
+    add_products_of_rows(work, i, work.packed, width);
   }
 
   // Rows [i, i + lanes) of a transposed b, which are never stored.
-  void add_products_of_squares(int64_t i) {
+  void add_products_of_squares(const Work& work, int64_t i) const {
     const TileTag<T> d;
-    for (int64_t j = 0; j < columns_; j += kLanes<T>) {
+    for (int64_t j = 0; j < work.columns; j += kLanes<T>) {
       hn::Vec<TileTag<T>> b[kLanes<T>];
-      transpose_square(d, b_.data + i + j * b_.stride(1), b_.stride(1), kAhead,
+      transpose_square(d, work.b.data + i + j * work.b.stride(1), work.b.stride(1), kAhead,
                        [&](int64_t row, auto v) HEADLIGHT_LOOP_BODY { b[row] = v; });
       for (int64_t r = 0; r < rows_; ++r) {
-        T* sums = sums_ + r * kColumns + j;
-        auto sum = hn::Load(d, sums);
+        T* sums = work.sums + r * row_ + j;
+        auto sum = hn::LoadU(d, sums);
         for (int64_t s = 0; s < kLanes<T>; ++s) sum = hn::MulAdd(hn::Set(d, args_.a(r, i + s)), b[s], sum);
-        hn::Store(sum, d, sums);
+        hn::StoreU(sum, d, sums);
       }
     }
   }
 
-  // `b` is row i, `b_row` apart from the next
+  // The same for twice as many rows of BFloat16: two of a column are turned as one of 32 bits.
+  static constexpr bool kHasPairs = std::is_same_v<B, BFloat16> && kLanes<T> > 1;
+  bool pairs_lie_together() const { return args_.b.stride(1) % 2 == 0; }
+  void add_products_of_pairs(const Work& work, int64_t i) const {
+    const TileTag<T> d;
+    for (int64_t j = 0; j < work.columns; j += kLanes<T>) {
+      hn::Vec<TileTag<T>> b[kLanes<T>];
+      const B* from = work.b.data + i + j * work.b.stride(1);
+      transpose_square(d, reinterpret_cast<const T*>(from), work.b.stride(1) / 2, kAhead / 2,
+                       [&](int64_t row, auto v) HEADLIGHT_LOOP_BODY { b[row] = v; });
+      for (int64_t r = 0; r < rows_; ++r) {
+        T* sums = work.sums + r * row_ + j;
+        auto sum = hn::LoadU(d, sums);
+        for (int64_t s = 0; s < kLanes<T>; ++s) {
+          sum = hn::MulAdd(hn::Set(d, args_.a(r, i + 2 * s)), first_of_pairs(d, b[s]), sum);
+          sum = hn::MulAdd(hn::Set(d, args_.a(r, i + 2 * s + 1)), second_of_pairs(d, b[s]), sum);
+        }
+        hn::StoreU(sum, d, sums);
+      }
+    }
+  }
+
+  // Rows from i on; `b` is row i, `b_row` apart from the next.
   template <class S>
-  void add_products_of_rows(int64_t i, int64_t end, const S* b, int64_t b_row) {
+  void add_products_of_rows(const Work& work, int64_t i, const S* b, int64_t b_row) const {
     constexpr int kSteps = 8;
-    for (; i + kSteps <= end; i += kSteps, b += kSteps * b_row) add_products_of_steps<kSteps>(i, b, b_row);
-    for (; i < end; ++i, b += b_row) add_products_of_steps<1>(i, b, b_row);
+    for (; i + kSteps <= work.end; i += kSteps, b += kSteps * b_row) add_products_of_steps<kSteps>(work, i, b, b_row);
+    for (; i < work.end; ++i, b += b_row) add_products_of_steps<1>(work, i, b, b_row);
   }
 
   // sums(r, j) += a(r, i) b(i, j) + a(r, i + 1) b(i + 1, j) + ..., one after the other
   template <int kSteps, class S>
-  void add_products_of_steps(int64_t i, const S* b, int64_t b_row) {
+  void add_products_of_steps(const Work& work, int64_t i, const S* b, int64_t b_row) const {
     const TileTag<T> d;
-    const int64_t next = rows_ahead_ * b_row;
+    const int64_t next = std::max<int64_t>(kSteps, kBytesAhead / (work.columns * int64_t{sizeof(S)})) * b_row;
     for (int64_t r = 0; r < rows_; ++r) {
       hn::Vec<TileTag<T>> a[kSteps];
       for (int s = 0; s < kSteps; ++s) a[s] = hn::Set(d, args_.a(r, i + s));
-      T* sums = sums_ + r * kColumns;
-      for_each_vector(d, columns_, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
-        auto sum = hn::Load(d, sums + j);
+      T* sums = work.sums + r * row_;
+      for_each_vector(d, work.columns, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
+        // a line holds more than one vector of short numbers
+        const bool begins_line = j * int64_t{sizeof(S)} % 64 == 0;
+        auto sum = hn::LoadU(d, sums + j);
         for (int s = 0; s < kSteps; ++s) {
           // the other rows find b in the cache
-          if (r == 0 && (kLanes<T> * sizeof(S) >= 64 || j * sizeof(S) % 64 == 0))
-            hwy::Prefetch(b + s * b_row + j + next);
+          if (r == 0 && begins_line) hwy::Prefetch(b + s * b_row + j + next);
           sum = hn::MulAdd(a[s], load_part(d, part, b + s * b_row + j), sum);
         }
-        hn::Store(sum, d, sums + j);
-      });
-    }
-  }
-
-  // totals = c or nothing + the first block's sums, + the next, ...
-  void add_to_totals(bool first) {
-    const TileTag<T> d;
-    for (int64_t r = 0; r < rows_; ++r) {
-      const T* c = args_.c[r].data + column_;
-      T* totals = totals_ + r * kColumns;
-      for_each_vector(d, columns_, [&](auto part, int64_t j) HEADLIGHT_LOOP_BODY {
-        auto sum = hn::Load(d, sums_ + r * kColumns + j);
-        if (!first) sum = hn::Add(hn::Load(d, totals + j), sum);
-        if (first && args_.accumulate) sum = hn::Add(part.load(d, c + j), sum);
-        hn::Store(sum, d, totals + j);
+        hn::StoreU(sum, d, sums + j);
       });
     }
   }
 
   const Matmul<T, B>& args_;
+  SumOrder order_;
   int64_t rows_;
-  int64_t column_;
   int64_t columns_;
-  View<const B, 2> b_;
-  T* sums_;
-  T* totals_;
-  T* packed_;
-  int64_t rows_ahead_;  // from the row in hand to the one that is fetched
+  int64_t part_;  // columns of a task
+  int64_t parts_;
+  int64_t row_;  // from one row of sums to the next
 };
 
 }  // namespace headlight::HWY_NAMESPACE

@@ -165,7 +165,7 @@ void multiply_few_rows(const Matmul<T, B>& args) {
   const FewRows<T, B> work(args, pool.threads());
   T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(work.memory(pool.threads()))));
   pool.run(work.tasks(), [&](int64_t task, int worker) { work.run(task, worker, memory); });
-  pool.run(work.finishing_tasks(), [&](int64_t task, int) { work.finish(task, memory); });
+  work.finish(memory);
 }
 
 template <class T, class B>

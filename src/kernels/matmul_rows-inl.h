@@ -55,10 +55,11 @@ class FewRows {
     finish_columns(task * part_, std::min(part_, columns_ - task * part_), memory);
   }
 
-  // after all tasks: what those that did a block alone have left
-  int64_t finishing_tasks() const { return lies_in_rows() ? parts_ : 0; }
-  void finish(int64_t task, T* memory) const {
-    finish_columns(task * part_, std::min(part_, columns_ - task * part_), memory);
+  // After all tasks: what those that did a block alone have left. Too little to share out: a row of sums a block.
+  void finish(T* memory) const {
+    for (int64_t column = 0; lies_in_rows() && column < columns_; column += part_) {
+      finish_columns(column, std::min(part_, columns_ - column), memory);
+    }
   }
 
  private:

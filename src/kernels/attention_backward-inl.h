@@ -111,10 +111,10 @@ class BackwardTile {
   void compute(const Head<T>& head, const BackwardBlock<T>& rows, int64_t tile) {
     look(head, rows.block, tile, addend_, *sight);
     // the forward's scores, in the forward's order of operations
-    raw_scores(head, *sight, rows.queries, keys, K_, weights, ahead);
+    raw_scores(head, *sight, rows.queries, {keys, padded<T>(K_)}, K_, weights, ahead);
     finish_scores<T>(head, *sight, rows.block.vectors, weights, args_.pattern.soft_cap ? cap_slope_ : nullptr,
                      unused_max_);
-    multiply_queries(*sight, rows.d_o, values, M_, d_scores, ahead);
+    multiply_queries(*sight, rows.d_o, {values, padded<T>(M_)}, M_, d_scores, ahead);
     for (int64_t v = 0; v < rows.block.vectors; ++v) {
       const Range some = sight->some[v], all = sight->all[v];
       weigh<true>(rows, v * kLanes<T>, {some.begin, all.begin});

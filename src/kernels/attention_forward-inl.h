@@ -163,10 +163,10 @@ class ForwardWorker {
   }
 
   void load_tile(const Head<T>& head, int64_t tile, Range keys) {
-    const Range rows = head.keys(keys);
-    load_rows(rows_of(args_.k, head.b, group_, rows), T(1), keys_ + (keys.begin - tile) * padded<T>(K_));
+    const View<const S, 2> tile_keys = rows_of(args_.k, head.b, group_, head.keys({tile, keys.end}));
+    readable_keys_ = readable(tile_keys, keys.begin - tile, keys_);
     T* values = values_ + (keys.begin - tile) * padded<T>(M_);
-    values_finite_ = load_rows(rows_of(args_.v, head.b, group_, rows), T(1), values);
+    values_finite_ = load_rows(rows_of(args_.v, head.b, group_, head.keys(keys)), T(1), values);
     if (!values_finite_) replace_non_finite(values, keys.size() * padded<T>(M_));
   }
 
@@ -197,7 +197,7 @@ class ForwardWorker {
     }
     const int64_t vectors = state.block.vectors;
     look(head, state.block, tile, addend_, *sight_);
-    raw_scores(head, *sight_, state.queries, keys_, K_, scores_, ahead_);
+    raw_scores(head, *sight_, state.queries, readable_keys_, K_, scores_, ahead_);
     std::copy(state.chunk.max, state.chunk.max + kBlockRows<T>, tile_max_);
     finish_scores<T>(head, *sight_, vectors, scores_, nullptr, tile_max_);
 
@@ -287,9 +287,10 @@ class ForwardWorker {
   const AttentionForward<S>& args_;
   const int64_t K_, M_, blocks_;
   int64_t group_ = 0;  // key/value head of the task
-  T* keys_;            // packed rows of the current tile
-  T* values_;          // likewise, infinities and NaN replaced by 0
-  T* rows_;            // packed rows of a block, on their way in or out
+  T* keys_;            // packed rows of the current tile, when they are not read where they lie
+  RowsOfSteps<T> readable_keys_{};
+  T* values_;  // packed rows of the current tile, infinities and NaN replaced by 0
+  T* rows_;    // packed rows of a block, on their way in or out
   bool values_finite_ = true;
   T* scores_;  // [key][lane]
   T* tile_max_;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "headlight/tensor/view.h"
 #include "kernels/half-inl.h"
@@ -207,6 +208,19 @@ bool load_rows(View<const S, 2> from, Accumulator<S> factor, Accumulator<S>* HWY
   return hn::AllTrue(d, hn::Eq(zeros, zeros));
 }
 
+// Rows [from, end) of `rows` as the products can read them: where they lie or, when they are stored in another type or
+// their columns are apart, packed into `memory` for all of `rows`.
+template <class S>
+RowsOfSteps<Accumulator<S>> readable(View<const S, 2> rows, int64_t from, Accumulator<S>* memory) {
+  using T = Accumulator<S>;
+  if constexpr (std::is_same_v<S, T>) {
+    if (rows.stride(1) == 1) return {rows.data, rows.stride(0)};
+  }
+  const int64_t width = padded<T>(rows.size(1));
+  load_rows(rows.slice(0, from, rows.size(0)), T(1), memory + from * width);
+  return {memory, width};
+}
+
 // to(row, c) = factors[row * step] * from[row][c] + 0, from rows of padded(columns). The sum with 0 turns -0 into
 // 0: terms of weight 0, which are there or not depending on the tiles visited, cannot change the sign.
 template <class S>
@@ -306,6 +320,30 @@ struct Square {
     hn::StoreU(x, d, piece);
   }
 };
+
+// Of kLanes / kPiece vectors: piece g of vector s becomes piece s of vector g.
+template <class T>
+HWY_INLINE void transpose_pieces([[maybe_unused]] Vec<T>* v) {
+#if HWY_TARGET != HWY_SCALAR
+  [[maybe_unused]] const Tag<T> d;
+  if constexpr (kLanes<T> == 2 * kPiece<T>) {
+    const Vec<T> first = hn::ConcatLowerLower(d, v[1], v[0]);
+    v[1] = hn::ConcatUpperUpper(d, v[1], v[0]);
+    v[0] = first;
+  }
+  if constexpr (kLanes<T> == 4 * kPiece<T>) {
+    // pieces 0 and 2, then 1 and 3, of two vectors in turn
+    const Vec<T> even_low = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(v[1]), v[0]);
+    const Vec<T> odd_low = hn::OddEvenBlocks(v[1], hn::SwapAdjacentBlocks(v[0]));
+    const Vec<T> even_high = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(v[3]), v[2]);
+    const Vec<T> odd_high = hn::OddEvenBlocks(v[3], hn::SwapAdjacentBlocks(v[2]));
+    v[0] = hn::ConcatLowerLower(d, even_high, even_low);
+    v[1] = hn::ConcatLowerLower(d, odd_high, odd_low);
+    v[2] = hn::ConcatUpperUpper(d, even_high, even_low);
+    v[3] = hn::ConcatUpperUpper(d, odd_high, odd_low);
+  }
+#endif
+}
 
 // Packed rows of a block, load_rows with zeros for the lanes past its end. Says whether all are finite.
 template <class S>

@@ -7,120 +7,48 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "headlight/base/thread_pool.h"
-#include "kernels/attention_tile-inl.h"
+#include "kernels/attention_weights-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight::HWY_NAMESPACE {
 
-// Rows of one head of one batch entry, counted from the first that is asked for; done by one worker.
-struct RowsTask {
-  int64_t b, n;
-  Range rows;
-};
-
-// How a call is cut into tasks.
-template <class S>
-class RowsPlan {
- public:
-  RowsPlan(const AttentionRows<S>& args, int threads)
-      : rows_(args.weights.size(2)), heads_(args.weights.size(1)), all_heads_(args.weights.size(0) * heads_) {
-    constexpr int64_t kBlock = kBlockRows<Accumulator<S>>;
-    const auto count = [&](int64_t rows_per_task) {
-      return all_heads_ * ((rows_ + rows_per_task - 1) / rows_per_task);
-    };
-    rows_per_task_ = rows_for_tasks(kBlock, threads, count);
-    count_ = count(rows_per_task_);
-  }
-
-  int64_t count() const { return count_; }
-  int64_t rows_per_task() const { return std::min(rows_, rows_per_task_); }
-  // the last rows first, which see most when attention is causal
-  RowsTask task(int64_t i) const {
-    const int64_t begin = (count_ - 1 - i) / all_heads_ * rows_per_task_;
-    const int64_t head = i % all_heads_;
-    return {head / heads_, head % heads_, {begin, std::min(rows_, begin + rows_per_task_)}};
-  }
-
- private:
-  int64_t rows_, heads_, all_heads_, rows_per_task_, count_;
-};
-
 // The weights of the rows of a task, tile by tile.
-// S: the type that q and k are stored as.
 template <class S>
 class RowsWorker {
  public:
   using T = Accumulator<S>;
 
-  // Memory for tasks of up to `rows` rows; an arena without memory only counts.
-  RowsWorker(const AttentionRows<S>& args, int64_t rows, Arena& arena) : args_(args), K_(args.q.size(3)) {
-    keys_ = arena.take<T>(kTileKeys * padded<T>(K_));
-    rows_ = arena.take<T>(kBlockRows<T> * std::max(kTileKeys, padded<T>(K_)));
-    scores_ = arena.take<T>(kTileKeys * kBlockRows<T>);
-    addend_ = arena.take<T>(args.pattern.mask.data || args.pattern.bias.data ? kTileKeys * kBlockRows<T> : 0);
-    sight_ = arena.take<Sight<T>>(1);
-    if (sight_ != nullptr) new (sight_) Sight<T>();
-    const int64_t blocks = (rows + kBlockRows<T> - 1) / kBlockRows<T>;
-    states_ = arena.take<State>(blocks);
-    for (int64_t i = 0; i < blocks; ++i) {
-      T* queries = arena.take<T>(K_ * kBlockRows<T>);
-      auto* weights = arena.take<RowWeights<T>>(1);
-      if (states_ != nullptr) new (states_ + i) State{{}, {}, queries, weights};
-    }
+  RowsWorker(const AttentionRows<S>& args, int64_t rows, Arena& arena) : args_(args), tiles_(args, rows, arena) {
+    panel_ = arena.take<T>(kLanes<T> * kLanes<T>);
+    out_ = arena.take<View<T, 2>>(tiles_.blocks_of(rows));
   }
 
-  void run(const RowsTask& task, const RowsTask* next) {
-    const Head<T> head = head_of(task);
-    const View<T, 2> out = args_.weights[task.b][task.n].slice(0, task.rows.begin, task.rows.end);
-    const int64_t begin = args_.row_begin + task.rows.begin;
-    const Range valid = intersect({begin, begin + out.size(0)}, head.spans.q);
-    if (valid.empty()) return store_zeros(out);
-    store_zeros(out.slice(0, 0, valid.begin - begin));
-    store_zeros(out.slice(0, valid.end - begin, out.size(0)));
-    const Range rows{valid.begin - head.spans.q.begin, valid.end - head.spans.q.begin};
-    add_keys(head, start(head, rows, out.slice(0, valid.begin - begin, valid.end - begin)), next);
+  void run(const WeightsTask& task, const WeightsTask* next) {
+    const Head<T> head = tiles_.head_of(task);
+    const View<T, 2> out = args_.weights[task.b][task.h - args_.head_begin].slice(0, task.rows.begin - args_.row_begin,
+                                                                                  task.rows.end - args_.row_begin);
+    const Range rows = tiles_.valid_rows(head, task);
+    if (rows.empty()) return store_zeros(out);
+    const int64_t first = head.queries(rows).begin - task.rows.begin, end = first + rows.size();
+    store_zeros(out.slice(0, 0, first));
+    store_zeros(out.slice(0, end, out.size(0)));
+    tiles_.lay(head, rows);
+    for (int64_t i = 0; i < tiles_.blocks(); ++i) start(head, i, out.slice(0, first, end), rows.begin);
+    tiles_.each_tile(head, next, [&](int64_t i, int64_t tile) { store_tile(head, i, tile); });
   }
 
  private:
-  struct State {
-    Block block;
-    View<T, 2> out;
-    T* queries;  // [column][lane], multiplied by query_factor()
-    RowWeights<T>* weights;
-  };
-
-  Head<T> head_of(const RowsTask& task) const {
-    return {args_.pattern, task.b, args_.head_begin + task.n, args_.q.size(1), args_.k.size(1)};
-  }
-  View<const S, 2> keys_of(const Head<T>& head, Range keys) const {
-    return rows_of(args_.k, head.b, head.h / (args_.q.size(2) / args_.k.size(2)), head.keys(keys));
-  }
-  View<const S, 2> queries_of(const Head<T>& head, Range rows) const {
-    return rows_of(args_.q, head.b, head.h, head.queries(rows));
-  }
-
-  // Lays `rows` into blocks, and says how many. out: their weights.
-  int64_t start(const Head<T>& head, Range rows, View<T, 2> out) {
-    int64_t blocks = 0;
-    for (int64_t row = rows.begin; row < rows.end; row += kBlockRows<T>) {
-      State& state = states_[blocks++];
-      const Block block = block_of(head, row, rows.end);
-      state.block = block;
-      state.out = out.slice(0, block.rows.begin - rows.begin, block.rows.end - rows.begin);
-      load_block(queries_of(head, block.rows), head.query_factor(), block.vectors, rows_);
-      transpose_rows(rows_, K_, block.vectors, state.queries);
-      const Range queries = head.queries(block.rows);
-      state.weights->load(args_.statistics[head.b][head.h].slice(0, queries.begin, queries.end));
-      for (int64_t v = 0; v < block.vectors; ++v) store_unseen(head, state, v);
-    }
-    return blocks;
+  // `out`: the weights of the valid rows of the task, from row `begin` on
+  void start(const Head<T>& head, int64_t i, View<T, 2> out, int64_t begin) {
+    const Block& block = tiles_.block(i);
+    new (out_ + i) View<T, 2>(out.slice(0, block.rows.begin - begin, block.rows.end - begin));
+    for (int64_t v = 0; v < block.vectors; ++v) store_unseen(head, i, v);
   }
 
   // Zeros for the keys that no row of a vector sees: all others are in some tile.
-  void store_unseen(const Head<T>& head, const State& state, int64_t v) {
-    const View<T, 2> out = rows_of_vector(state, v);
-    const int64_t row = state.block.rows.begin + v * kLanes<T>;
+  void store_unseen(const Head<T>& head, int64_t i, int64_t v) {
+    const View<T, 2> out = rows_of_vector(i, v);
+    const int64_t row = tiles_.block(i).rows.begin + v * kLanes<T>;
     const Range some = head.band.seen_by_some({row, row + out.size(0)});
     if (some.empty()) return store_zeros(out);
     const Range keys = head.keys(some);
@@ -128,107 +56,78 @@ class RowsWorker {
     store_zeros(out.slice(1, keys.end, out.size(1)));
   }
 
-  static View<T, 2> rows_of_vector(const State& state, int64_t v) {
-    return state.out.slice(0, v * kLanes<T>, std::min(state.out.size(0), (v + 1) * kLanes<T>));
+  View<T, 2> rows_of_vector(int64_t i, int64_t v) const {
+    return out_[i].slice(0, v * kLanes<T>, std::min(out_[i].size(0), (v + 1) * kLanes<T>));
   }
 
-  void add_keys(const Head<T>& head, int64_t blocks, const RowsTask* next) {
-    // blocks see ever later keys
-    const Range keys{states_[0].block.seen.begin, states_[blocks - 1].block.seen.end};
-    for (int64_t tile = keys.begin / kTileKeys * kTileKeys; tile < keys.end; tile += kTileKeys) {
-      const Range tile_keys = intersect(keys, {tile, tile + kTileKeys});
-      load_rows(keys_of(head, tile_keys), T(1), keys_ + (tile_keys.begin - tile) * padded<T>(K_));
-      read_ahead(head, intersect(keys, {tile + kTileKeys, tile + 2 * kTileKeys}), next);
-      for (int64_t i = 0; i < blocks; ++i) {
-        if (!intersect(states_[i].block.seen, tile_keys).empty()) add_tile(head, states_[i], tile);
-      }
+  void store_tile(const Head<T>& head, int64_t i, int64_t tile) {
+    for (int64_t v = 0; v < tiles_.block(i).vectors; ++v) {
+      const Range keys = head.keys({tile, tile + kTileKeys});
+      const View<T, 2> out = rows_of_vector(i, v).slice(1, keys.begin, std::min(keys.end, out_[i].size(1)));
+      const auto store = head.changes_scores() ? &RowsWorker::store_vector<true> : &RowsWorker::store_vector<false>;
+      (this->*store)(head, i, v, out);
     }
   }
 
-  // The next tile, or after the last one what the next task begins with.
-  void read_ahead(const Head<T>& head, Range keys, const RowsTask* next) {
-    ahead_.clear();
-    if (!keys.empty()) return ahead_.add(keys_of(head, keys));
-    if (next == nullptr) return;
-    const Head<T> other = head_of(*next);
-    const int64_t begin = args_.row_begin - other.spans.q.begin;
-    const Range rows = intersect({begin + next->rows.begin, begin + next->rows.end}, {0, other.spans.q.size()});
-    if (rows.empty()) return;
-    const Range seen = other.band.seen_by_some(rows);
-    ahead_.add(keys_of(other, {seen.begin, std::min(seen.end, seen.begin + kTileKeys)}));
-    ahead_.add(queries_of(other, rows));
-  }
-
-  void add_tile(const Head<T>& head, const State& state, int64_t tile) {
-    look(head, state.block, tile, addend_, *sight_);
-    raw_scores(head, *sight_, state.queries, keys_, K_, scores_, ahead_);
-    for (int64_t v = 0; v < state.block.vectors; ++v) {
-      const Range keys = sight_->some[v];
-      head.changes_scores() ? weigh<true>(head, *state.weights, v) : weigh<false>(head, *state.weights, v);
-      const int64_t first = head.spans.k.begin + tile;
-      store_rows(rows_, T(1), rows_of_vector(state, v).slice(1, first + keys.begin, first + keys.end));
-    }
-  }
-
-  // Turns the raw scores of one vector for the keys it sees into packed rows of weights.
+  // out: rows of the vector, keys of the tile
   template <bool kChanged>
-  HWY_NOINLINE void weigh(const Head<T>& head, const RowWeights<T>& weights, int64_t v) {
-    const Range keys = sight_->some[v], all = sight_->all[v];
-    const int64_t lane = v * kLanes<T>, width = padded<T>(keys.size());
-    for (int64_t key = keys.begin; key < keys.end; key += kPiece<T>) {
-      const bool tested = key < all.begin || key + kPiece<T> > all.end;
-      const auto square = tested ? weigh_square<kChanged, true>(head, weights, lane, key, keys.end - 1)
-                                 : weigh_square<kChanged, false>(head, weights, lane, key, keys.end - 1);
-      square.store(rows_ + key - keys.begin, width);
+  HWY_NOINLINE void store_vector(const Head<T>& head, int64_t i, int64_t v, View<T, 2> out) {
+    const RowWeights<T>& row = tiles_.statistics(i);
+    const Range keys = tiles_.sight().some[v], all = tiles_.sight().all[v];
+    const int64_t lane = v * kLanes<T>;
+    for (int64_t key = keys.begin; key < keys.end; key += kLanes<T>) {
+      const int64_t end = std::min(key + kLanes<T>, keys.end);
+      const bool whole = end - key == kLanes<T> && out.size(0) == kLanes<T> && out.stride(1) == 1;
+      T* to = whole ? out.data + key : panel_;
+      const int64_t step = whole ? out.stride(0) : kLanes<T>;
+      if (key < all.begin || end > all.end) {
+        store_panel<kChanged, true>(head, row, lane, key, end - 1, to, step);
+      } else {
+        store_panel<kChanged, false>(head, row, lane, key, end - 1, to, step);
+      }
+      if (!whole) store_rows(panel_, T(1), out.slice(1, key, end));
     }
   }
 
-  // The weights of kPiece keys, the last of them again for any after it, as rows.
+  // The weights of kLanes keys, the last of them again for any after it, as rows: to[row * step][key].
   template <bool kChanged, bool kTested>
-  HWY_INLINE Square<T> weigh_square(const Head<T>& head, const RowWeights<T>& weights, int64_t lane, int64_t first,
-                                    int64_t last) {
+  HWY_INLINE void store_panel(const Head<T>& head, const RowWeights<T>& row, int64_t lane, int64_t first, int64_t last,
+                              T* to, int64_t step) {
     const Tag<T> d;
-    const Vec<T> max = hn::Load(d, weights.max + lane), inverse = hn::Load(d, weights.inverse + lane);
-    Square<T> square;
-    for (int64_t k = 0; k < kPiece<T>; ++k) {
-      const int64_t key = std::min(first + k, last), at = key * kBlockRows<T> + lane;
-      Vec<T> s = hn::Load(d, scores_ + at);
-      if constexpr (kChanged) {
-        const Vec<T> distance = hn::Sub(hn::Load(d, sight_->distance + lane), hn::Set(d, static_cast<T>(key)));
-        s = change_score<T>(head, s, sight_->addend == nullptr ? nullptr : sight_->addend + at, distance, nullptr);
+    const Vec<T> max = hn::Load(d, row.max + lane), inverse = hn::Load(d, row.inverse + lane);
+    constexpr int64_t kSquares = kLanes<T> / kPiece<T>;
+    Square<T> squares[kSquares];
+    for (int64_t s = 0; s < kSquares; ++s) {
+      for (int64_t k = 0; k < kPiece<T>; ++k) {
+        const int64_t key = std::min(first + s * kPiece<T> + k, last);
+        const Vec<T> score = tiles_.template score<kChanged>(head, key, lane);
+        const Vec<T> weight = hn::Mul(exp_down(d, hn::Sub(score, max)), inverse);
+        squares[s].v[k] = kTested ? hn::IfThenElse(tiles_.sight().sees(key, lane), weight, hn::Zero(d)) : weight;
       }
-      const Vec<T> weight = hn::Mul(exp_down(d, hn::Sub(s, max)), inverse);
-      square.v[k] = kTested ? hn::IfThenElse(sight_->sees(key, lane), weight, hn::Zero(d)) : weight;
+      squares[s].transpose();
     }
-    square.transpose();
-    return square;
+    // piece g of vector k of square s is the s-th piece of row g kPiece + k
+    for (int64_t k = 0; k < kPiece<T>; ++k) {
+      Vec<T> pieces[kSquares];
+      for (int64_t s = 0; s < kSquares; ++s) pieces[s] = squares[s].v[k];
+      transpose_pieces<T>(pieces);
+      for (int64_t g = 0; g < kSquares; ++g) hn::StoreU(pieces[g], d, to + (g * kPiece<T> + k) * step);
+    }
   }
 
   const AttentionRows<S>& args_;
-  const int64_t K_;
-  T* keys_;    // packed rows of the current tile
-  T* rows_;    // packed rows, on their way in or out
-  T* scores_;  // [key][lane]
-  T* addend_;
-  Sight<T>* sight_;
-  ReadAhead ahead_;
-  State* states_;  // of the task's blocks
+  WeightTiles<S> tiles_;
+  T* panel_;         // [lane][key], on its way to where the result has no whole rows of vectors
+  View<T, 2>* out_;  // of each block
 };
 
 template <class S>
 void rows(const AttentionRows<S>& args) {
-  ThreadPool& pool = default_pool();
-  const RowsPlan<S> plan(args, pool.threads());
-  Arena counter;
-  RowsWorker<S>(args, plan.rows_per_task(), counter);
-  const int64_t per_worker = counter.used();
-  std::byte* memory = scratch(static_cast<std::size_t>(pool.threads() * per_worker));
-  pool.run(plan.count(), [&](int64_t i, int worker) {
-    Arena arena(memory + worker * per_worker);
-    const int64_t likely = i + pool.threads();
-    const RowsTask next = plan.task(std::min(likely, plan.count() - 1));
-    RowsWorker<S>(args, plan.rows_per_task(), arena).run(plan.task(i), likely < plan.count() ? &next : nullptr);
-  });
+  const View<Accumulator<S>, 4>& out = args.weights;
+  const Range heads{args.head_begin, args.head_begin + out.size(1)};
+  const Range rows{args.row_begin, args.row_begin + out.size(2)};
+  run_tasks<RowsWorker<S>>(args,
+                           WeightsPlan(out.size(0), heads, rows, kBlockRows<Accumulator<S>>, default_pool().threads()));
 }
 
 void rows_float(const AttentionRows<float>& args) { rows(args); }

@@ -187,16 +187,15 @@ void look(const Head<T>& head, const Block& block, int64_t tile, T* addend, Sigh
   }
 }
 
-// scores = q . k for all that is seen of a tile. queries: [column][lane]; keys: packed rows.
+// scores = q . k for all that is seen of a tile. queries: [column][lane]; keys: rows from the tile's first on.
 template <class T>
-void multiply_queries(const Sight<T>& sight, const T* queries, const T* keys, int64_t columns, T* scores,
+void multiply_queries(const Sight<T>& sight, const T* queries, RowsOfSteps<T> keys, int64_t columns, T* scores,
                       ReadAhead& ahead) {
-  const int64_t width = padded<T>(columns);
   for (int i = 0; i < sight.count; ++i) {
     const auto& piece = sight.pieces[i];
-    multiply<Into::kSet>(RowsOfSteps<T>{keys + piece.keys.begin * width, width}, piece.keys.size(),
-                         queries + piece.lane, kBlockRows<T>, piece.vectors, columns,
-                         scores + piece.keys.begin * kBlockRows<T> + piece.lane, kBlockRows<T>, ahead);
+    multiply<Into::kSet>(keys.from(piece.keys.begin), piece.keys.size(), queries + piece.lane, kBlockRows<T>,
+                         piece.vectors, columns, scores + piece.keys.begin * kBlockRows<T> + piece.lane, kBlockRows<T>,
+                         ahead);
   }
 }
 
@@ -219,7 +218,7 @@ HWY_INLINE Vec<T> change_score(const Head<T>& head, Vec<T> s, const T* addend, V
 
 // scores = scale additive . tanh(q + k) likewise, one chain of additions in rising columns for each.
 template <class T>
-HWY_NOINLINE void add_queries(const Head<T>& head, const Sight<T>& sight, const T* queries, const T* keys,
+HWY_NOINLINE void add_queries(const Head<T>& head, const Sight<T>& sight, const T* queries, RowsOfSteps<T> keys,
                               int64_t columns, T* scores) {
   const Tag<T> d;
   const View<const T, 1> additive = head.pattern.additive[head.h];
@@ -227,7 +226,7 @@ HWY_NOINLINE void add_queries(const Head<T>& head, const Sight<T>& sight, const 
   for (int i = 0; i < sight.count; ++i) {
     const auto& piece = sight.pieces[i];
     for (int64_t key = piece.keys.begin; key < piece.keys.end; ++key) {
-      const T* k = keys + key * padded<T>(columns);
+      const T* k = keys.from(key).data;
       for (int64_t v = 0, lane = piece.lane; v < piece.vectors; ++v, lane += kLanes<T>) {
         Vec<T> sum = hn::Zero(d);
         for (int64_t c = 0; c < columns; ++c) {
@@ -241,10 +240,10 @@ HWY_NOINLINE void add_queries(const Head<T>& head, const Sight<T>& sight, const 
 }
 
 // The scores of all that is seen of a tile, before cap, bias and slope. queries: [column][lane], multiplied by
-// query_factor(); keys: packed rows.
+// query_factor(); keys: rows from the tile's first on.
 template <class T>
-void raw_scores(const Head<T>& head, const Sight<T>& sight, const T* queries, const T* keys, int64_t columns, T* scores,
-                ReadAhead& ahead) {
+void raw_scores(const Head<T>& head, const Sight<T>& sight, const T* queries, RowsOfSteps<T> keys, int64_t columns,
+                T* scores, ReadAhead& ahead) {
   if (head.is_additive()) return add_queries(head, sight, queries, keys, columns, scores);
   multiply_queries(sight, queries, keys, columns, scores, ahead);
 }

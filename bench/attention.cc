@@ -1,11 +1,12 @@
 // Attention by itself, against the multiply-add rate measured in the same rounds; useful work only (visible pairs).
 //   bench_attention [FILTER]            forward and backward, causal and full: shapes whose text contains FILTER
-//   bench_attention --explain [FILTER]  the weights of all rows and the head scores, beside a forward
+//   bench_attention --explain [FILTER]  the weights of all rows, sums and head scores, beside a forward
 //   bench_attention --scaling           time for each visible pair and memory, from 512 to 32,768 tokens
 // With --json as JSON. HEADLIGHT_THREADS and HEADLIGHT_ISA count. Peers are in compare_attention.sh.
 
 #include "headlight/kernels/attention.h"
 
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "ceiling.h"
 #include "data.h"
 #include "headlight/explain/head_scores.h"
+#include "headlight/kernels/attention_sums.h"
 #include "headlight/model/run.h"
 #include "report.h"
 
@@ -84,6 +86,26 @@ class Attention {
       }
     }
   }
+  // The sums of all rows, and the weight of the token before.
+  void sums(bool moments) {
+    const std::array<int64_t, 3> of_rows{s_.B, s_.H, s_.T};
+    const int64_t rows = s_.B * s_.H * s_.T;
+    if (sums_.count() == 0) {
+      sums_ = Buffer<double>(3 * rows);
+      before_ = Buffer<int64_t>(s_.B * s_.T);
+      of_before_ = Buffer<float>(rows);
+      for (int64_t i = 0; i < before_.count(); ++i) before_[i] = i % s_.T - 1;
+    }
+    AttentionSums<float> args{.q = q_, .k = k_, .statistics = statistics(), .sum = sums_.view<3>(of_rows)};
+    args.chosen = before_.view<3>({s_.B, s_.T, 1});
+    args.weights = of_before_.view<4>({s_.B, s_.H, s_.T, 1});
+    args.pattern = pattern_;
+    if (moments) {
+      args.entropy = sums_.view<3>(of_rows, rows);
+      args.distance = sums_.view<3>(of_rows, 2 * rows);
+    }
+    attention_sums(args);
+  }
 
  private:
   View<float, 4> tensor() { return {data_.vector(s_.B * s_.T * s_.H * s_.K).data, {s_.B, s_.T, s_.H, s_.K}}; }
@@ -94,7 +116,9 @@ class Attention {
   AttentionPattern<float> pattern_;
   double pairs_;
   Buffer<RowStatistic<float>> statistics_;
-  Buffer<float> weights_;
+  Buffer<float> weights_, of_before_;
+  Buffer<double> sums_;
+  Buffer<int64_t> before_;
   View<float, 4> q_ = tensor(), k_ = tensor(), v_ = tensor(), o_ = tensor();
   View<float, 4> d_o_ = tensor(), dq_ = tensor(), dk_ = tensor(), dv_ = tensor();
 };
@@ -129,13 +153,7 @@ struct Scored {
   RepeatedBatch repeated;
 };
 
-double sum_of(const View<float, 4>& weights) {
-  double sum = 0;
-  for (int64_t i = 0; i < weights.count(); ++i) sum += static_cast<double>(weights.data[i]);
-  return sum;
-}
-
-// Medians in forwards: the weights of all rows, streamed as the head scores stream them or by the heads, and the scores
+// Medians in forwards: the weights of all rows by few rows of all heads or by one head, their sums, and the scores
 // without the model's forward that they begin with.
 nlohmann::json explain_costs(const Shape& s, bool json) {
   constexpr int64_t kRowsAtOnce = 32, kRowsOfOneHead = 256;
@@ -143,35 +161,42 @@ nlohmann::json explain_costs(const Shape& s, bool json) {
   Scored scored(s);
   double unused = 0;
   const auto ignore = [](const View<float, 4>&) {};
-  std::vector<Work> all{
-      {"forward, causal", 0, [&] { causal.forward(); }},
-      {"rows, causal", 0, [&] { causal.rows(s.H, kRowsAtOnce, ignore); }},
-      {"rows by heads, causal", 0, [&] { causal.rows(1, kRowsOfOneHead, ignore); }},
-      {"forward, full", 0, [&] { full.forward(); }},
-      {"rows, full", 0, [&] { full.rows(s.H, kRowsAtOnce, ignore); }},
-      {"rows by heads, full", 0, [&] { full.rows(1, kRowsOfOneHead, ignore); }},
-      {"rows and plain sums, full", 0,
-       [&] { full.rows(s.H, kRowsAtOnce, [&](const View<float, 4>& weights) { unused += sum_of(weights); }); }},
-      {"model's forward", 0, [&] { scored.forward(); }},
-      {"head scores and forward", 0, [&] { unused += head_scores(scored.model, scored.repeated).row_sum_error; }}};
+  std::vector<Work> all;
+  std::vector<std::array<std::size_t, 2>> costs;  // what is measured in which forward
+  for (Attention* attention : {&causal, &full}) {
+    const std::string kind = attention == &causal ? ", causal" : ", full";
+    const std::size_t forward = all.size();
+    const auto add = [&](const std::string& name, std::function<void()> run) {
+      costs.push_back({all.size(), forward});
+      all.push_back({name + kind, 0, std::move(run)});
+    };
+    all.push_back({"forward" + kind, 0, [=] { attention->forward(); }});
+    add("rows of all heads", [=] { attention->rows(s.H, kRowsAtOnce, ignore); });
+    add("rows of one head", [=] { attention->rows(1, kRowsOfOneHead, ignore); });
+    add("sums", [=] { attention->sums(false); });
+    add("sums, entropy, distance", [=] { attention->sums(true); });
+  }
+  all.push_back({"model's forward", 0, [&] { scored.forward(); }});
+  all.push_back({"scores and forward", 0, [&] { unused += head_scores(scored.model, scored.repeated).row_sum_error; }});
+  all.push_back({"text scores and forward", 0,
+                 [&] { unused += text_scores(scored.model, scored.repeated.batch, "").row_sum_error; }});
   measure(all, kRounds);
-  const double causal_forward = all[0].median(), full_forward = all[3].median();
-  const std::vector<std::pair<std::string, double>> costs{
-      {"rows, causal", all[1].median() / causal_forward},
-      {"rows by heads, causal", all[2].median() / causal_forward},
-      {"rows, full", all[4].median() / full_forward},
-      {"rows by heads, full", all[5].median() / full_forward},
-      {"rows and plain sums, full", all[6].median() / full_forward},
-      {"head scores, causal", (all[8].median() - all[7].median()) / causal_forward}};
+  std::vector<std::pair<std::string, double>> in_forwards;
+  for (const auto& [work, forward] : costs) {
+    in_forwards.emplace_back(all[work].name, all[work].median() / all[forward].median());
+  }
+  const double model = all[all.size() - 3].median();
+  in_forwards.emplace_back("head scores, causal", (all[all.size() - 2].median() - model) / all[0].median());
+  in_forwards.emplace_back("text scores, causal", (all[all.size() - 1].median() - model) / all[0].median());
   nlohmann::json out{{"shape", s.text()}};
-  if (!json) fmt::print("\n{:<28} {:>9} {:>10}\n", s.text(), "us", "forwards");
+  if (!json) fmt::print("\n{:<32} {:>9} {:>10}\n", s.text(), "us", "forwards");
   for (const Work& work : all) {
     out["seconds"][work.name] = work.median();
-    if (!json) fmt::print("{:<28} {:>9.1f}\n", work.name, work.median() * 1e6);
+    if (!json) fmt::print("{:<32} {:>9.1f}\n", work.name, work.median() * 1e6);
   }
-  for (const auto& [name, cost] : costs) {
+  for (const auto& [name, cost] : in_forwards) {
     out["forwards"][name] = cost;
-    if (!json) fmt::print("{:<28} {:>9} {:>10.2f}\n", name, "", cost);
+    if (!json) fmt::print("{:<32} {:>9} {:>10.2f}\n", name, "", cost);
   }
   return out;
 }
@@ -266,6 +291,9 @@ void scale(bool json) {
 // ----------------------------------------------------------------------------------------------------------------
 
 void explain(bool json, const std::string& filter) {
+  // a model's run takes memory anew at each call: what was given back to the system would be cleared again
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   if (!json) fmt::print("{}, {} threads, medians of {} rounds\n", active_isa(), default_pool().threads(), kRounds);
   nlohmann::json all = nlohmann::json::array();
   for (const Shape& s : kShapes) {

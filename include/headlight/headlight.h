@@ -27,6 +27,7 @@
 #include "headlight/kernels/activation.h"
 #include "headlight/kernels/adamw.h"
 #include "headlight/kernels/attention.h"
+#include "headlight/kernels/attention_sums.h"
 #include "headlight/kernels/bilinear_attention.h"
 #include "headlight/kernels/cross_entropy.h"
 #include "headlight/kernels/elementwise.h"

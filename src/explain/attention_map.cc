@@ -10,7 +10,7 @@
 namespace headlight {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 64;
+constexpr int64_t kRowsAtOnce = 256;
 
 // largest weight of a row of n keys; NaN when one of them is
 float largest_weight(const float* p, int64_t n) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "explain/parts.h"
@@ -12,7 +13,6 @@
 namespace headlight {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 32;
 constexpr std::size_t kScores = 7;
 using Sums = std::array<double, kScores>;
 
@@ -26,30 +26,24 @@ struct SequenceShape {
 
 double& of(Sums& sums, HeadScore score) { return sums[static_cast<std::size_t>(score)]; }
 
-// Adds row i of the weights, p[j] for key j of the sequence, to the sum of each score.
-void add_repeat_row(const float* p, int64_t i, const SequenceShape& s, Sums& sums) {
-  if (i >= 1) of(sums, HeadScore::kPrevious) += static_cast<double>(p[i - 1]);
-  of(sums, HeadScore::kStart) += static_cast<double>(p[0]);
-  of(sums, HeadScore::kCurrent) += static_cast<double>(p[i]);
-  if (i < s.second) return;
-  of(sums, HeadScore::kDuplicate) += static_cast<double>(p[i - s.repeat]);
-  of(sums, HeadScore::kInduction) += static_cast<double>(p[i - s.repeat + 1]);
-}
+bool is_single_weight(HeadScore score) { return score != HeadScore::kEntropy && score != HeadScore::kDistance; }
 
-void add_text_row(const float* p, int64_t i, const SequenceShape& s, Sums& sums) {
-  if (i >= 1) of(sums, HeadScore::kPrevious) += static_cast<double>(p[i - 1]);
-  of(sums, HeadScore::kStart) += static_cast<double>(p[0]);
-  of(sums, HeadScore::kCurrent) += static_cast<double>(p[i]);
-  double entropy = 0;
-  double distance = 0;
-  for (int64_t j = 0; j < s.length; ++j) {
-    const double weight = static_cast<double>(p[j]);
-    if (weight == 0) continue;  // 0 log 0 = 0
-    entropy -= weight * std::log(weight);
-    distance += weight * static_cast<double>(std::abs(i - j));
+// The key whose weight in row i counts for a score that is a mean of single weights; -1 for none.
+int64_t key_of(HeadScore score, int64_t i, const SequenceShape& s) {
+  switch (score) {
+    case HeadScore::kPrevious:
+      return i - 1;
+    case HeadScore::kStart:
+      return 0;
+    case HeadScore::kCurrent:
+      return i;
+    case HeadScore::kDuplicate:
+      return i < s.second ? -1 : i - s.repeat;
+    case HeadScore::kInduction:
+      return i < s.second ? -1 : i - s.repeat + 1;
+    default:
+      return -1;
   }
-  of(sums, HeadScore::kEntropy) += entropy;
-  of(sums, HeadScore::kDistance) += distance;
 }
 
 // rows that a score is the mean over
@@ -68,25 +62,37 @@ int64_t denominator(HeadScore score, const SequenceShape& s) {
 // Sums of one part of the batch, all heads of one block at a time.
 class ScoreStream {
  public:
-  ScoreStream(const Model& model, const Batch& batch, const std::vector<SequenceShape>& shapes)
-      : model_(model), batch_(batch), shapes_(shapes) {}
+  ScoreStream(const Model& model, const Batch& batch, const std::vector<SequenceShape>& shapes,
+              const std::vector<HeadScore>& columns)
+      : model_(model), batch_(batch), shapes_(shapes) {
+    std::copy_if(columns.begin(), columns.end(), std::back_inserter(singles_), is_single_weight);
+    const int64_t heads = model.config().heads, size = batch.size, time = batch.time;
+    const int64_t singles = static_cast<int64_t>(singles_.size());
+    // of whole rows: their sum and, where they are asked for, entropy and distance
+    const bool moments = singles_.size() < columns.size();
+    rows_ = Buffer<double>((moments ? 3 : 1) * size * heads * time);
+    const auto of_rows = [&](int64_t i) { return rows_.view<3>({size, heads, time}, i * size * heads * time); };
+    chosen_ = Buffer<int64_t>(size * time * singles);
+    weights_ = Buffer<float>(size * heads * time * singles);
+    choose(chosen_.view<3>({size, time, singles}));
+    out_ = {.sum = of_rows(0),
+            .chosen = chosen_.view<3>({size, time, singles}),
+            .weights = weights_.view<4>({size, heads, time, singles})};
+    if (!moments) return;
+    out_.entropy = of_rows(1);
+    out_.distance = of_rows(2);
+  }
 
   // (sequences, H) sums of a block
   std::vector<Sums> block(const Run& run, int64_t block) {
     const int64_t heads = model_.config().heads;
     std::vector<Sums> sums(static_cast<std::size_t>(batch_.size * heads), Sums{});
     std::vector<Largest> errors(sums.size());
-    if (buffer_.count() == 0) buffer_ = Buffer<float>(batch_.size * heads * kRowsAtOnce * batch_.time);
-    for (int64_t row = 0; row < batch_.time; row += kRowsAtOnce) {
-      const int64_t rows = std::min(kRowsAtOnce, batch_.time - row);
-      const View<float, 4> weights = buffer_.view<4>({batch_.size, heads, rows, batch_.time});
-      pattern_rows<float>(model_, batch_, run, block, 0, row, weights);
-      default_pool().run(batch_.size * heads, [&](int64_t task, int) {
-        const std::size_t index = static_cast<std::size_t>(task);
-        add_rows(weights[task / heads][task % heads], row, shapes_[index / static_cast<std::size_t>(heads)],
-                 sums[index], errors[index]);
-      });
-    }
+    pattern_sums<float>(model_, batch_, run, block, out_);
+    default_pool().run(batch_.size * heads, [&](int64_t task, int) {
+      const std::size_t index = static_cast<std::size_t>(task);
+      add_rows(task / heads, task % heads, sums[index], errors[index]);
+    });
     for (const Largest& error : errors) error_.take(error.value());
     return sums;
   }
@@ -94,30 +100,44 @@ class ScoreStream {
   double row_sum_error() const { return error_.value(); }
 
  private:
-  static void add_rows(View<const float, 2> weights, int64_t row, const SequenceShape& s, Sums& sums, Largest& error) {
-    const int64_t last = std::min(row + weights.size(0), s.begin + s.length);
-    for (int64_t r = std::max(row, s.begin); r < last; ++r) {
-      const float* p = &weights(r - row, s.begin);
-      if (s.repeat > 0) {
-        add_repeat_row(p, r - s.begin, s, sums);
-      } else {
-        add_text_row(p, r - s.begin, s, sums);
+  void choose(View<int64_t, 3> chosen) const {
+    for (int64_t b = 0; b < batch_.size; ++b) {
+      const SequenceShape& s = shapes_[static_cast<std::size_t>(b)];
+      for (int64_t i = 0; i < s.length; ++i) {
+        for (std::size_t n = 0; n < singles_.size(); ++n) {
+          const int64_t key = key_of(singles_[n], i, s);
+          chosen(b, s.begin + i, static_cast<int64_t>(n)) = key < 0 ? -1 : s.begin + key;
+        }
       }
-      double sum = 0;
-      for (int64_t j = 0; j < weights.size(1); ++j) sum += static_cast<double>(weights(r - row, j));
-      error.take(std::abs(sum - 1));
+    }
+  }
+
+  void add_rows(int64_t b, int64_t h, Sums& sums, Largest& error) const {
+    const SequenceShape& s = shapes_[static_cast<std::size_t>(b)];
+    for (int64_t row = s.begin; row < s.begin + s.length; ++row) {
+      for (std::size_t n = 0; n < singles_.size(); ++n) {
+        of(sums, singles_[n]) += static_cast<double>(out_.weights(b, h, row, static_cast<int64_t>(n)));
+      }
+      if (out_.entropy.data != nullptr) of(sums, HeadScore::kEntropy) += out_.entropy(b, h, row);
+      if (out_.distance.data != nullptr) of(sums, HeadScore::kDistance) += out_.distance(b, h, row);
+      error.take(std::abs(out_.sum(b, h, row) - 1));
     }
   }
 
   const Model& model_;
   const Batch& batch_;
   const std::vector<SequenceShape>& shapes_;
-  Buffer<float> buffer_;
+  std::vector<HeadScore> singles_;
+  Buffer<double> rows_;
+  Buffer<int64_t> chosen_;
+  Buffer<float> weights_;
+  PatternSums<float> out_;
   Largest error_;
 };
 
-int64_t numbers_per_sequence(const ModelConfig& c, int64_t time) {
-  return time * (c.heads * kRowsAtOnce + c.blocks * c.head_width * (c.heads + c.key_value_heads));
+int64_t numbers_per_sequence(const ModelConfig& c, int64_t time, int64_t columns) {
+  // a double counts as two numbers
+  return time * (c.heads * 2 * columns + c.blocks * c.head_width * (c.heads + c.key_value_heads));
 }
 
 HeadScores stream_scores(const Model& model, const Batch& batch, const std::vector<SequenceShape>& shapes,
@@ -134,7 +154,8 @@ HeadScores stream_scores(const Model& model, const Batch& batch, const std::vect
   // each sequence's own means, per (block, head, column)
   std::vector<std::vector<double>> means(static_cast<std::size_t>(config.blocks) * heads * columns.size());
   Largest error;
-  const int64_t step = std::min(batch.size, sequences_per_part(numbers_per_sequence(config, batch.time)));
+  const int64_t step = std::min(
+      batch.size, sequences_per_part(numbers_per_sequence(config, batch.time, static_cast<int64_t>(columns.size()))));
   std::optional<Run> run;
   for (int64_t begin = 0; begin < batch.size && config.blocks > 0; begin += step) {
     const Batch part = slice_sequences(batch, begin, std::min(batch.size, begin + step));
@@ -142,7 +163,7 @@ HeadScores stream_scores(const Model& model, const Batch& batch, const std::vect
     if (!run)
       run.emplace(model, step, batch.time, RunOptions{.logits = false, .capture = {"blocks.*.attn.hook_pattern"}});
     forward(model, part, *run);
-    ScoreStream stream(model, part, part_shapes);
+    ScoreStream stream(model, part, part_shapes, columns);
     for (int64_t block = 0; block < config.blocks; ++block) {
       std::vector<Sums> sums = stream.block(*run, block);
       for (std::size_t i = 0; i < sums.size(); ++i) {

@@ -12,7 +12,6 @@ namespace headlight {
 namespace {
 
 constexpr double kUnit = 0x1p-24;  // unit roundoff of fp32
-constexpr int64_t kRowsAtOnce = 32;
 
 std::string block_name(int64_t block) { return "blocks." + std::to_string(block) + "."; }
 
@@ -38,8 +37,9 @@ void for_each_row(const Batch& batch, F f) {
   }
 }
 
-// bound in roundings of the sum of a row: T additions in the statistic, the exponential and the division in each weight
-double row_sum_roundings(int64_t time) { return static_cast<double>(time) + 16; }
+// bound in roundings of the sum of a row: T additions in the statistic, up to 128 in a sum of weights, the exponential
+// and the division in each weight
+double row_sum_roundings(int64_t time) { return static_cast<double>(time + std::min<int64_t>(time, 128)) + 16; }
 
 const char* const kRowSums = "|sum of a row's attention weights - 1|, over all heads and rows";
 
@@ -187,23 +187,13 @@ std::vector<std::string> captures_for_checks(const Model& model) {
 Check check_row_sums(const Model& model, const Batch& batch, const Run& run) {
   const ModelConfig& config = model.config();
   Largest error;
-  Buffer<float> buffer(batch.size * config.heads * kRowsAtOnce * batch.time);
+  Buffer<double> buffer(batch.size * config.heads * batch.time);
+  const View<double, 3> sums = buffer.view<3>({batch.size, config.heads, batch.time});
   for (int64_t block = 0; block < config.blocks; ++block) {
-    for (int64_t begin = 0; begin < batch.time; begin += kRowsAtOnce) {
-      const int64_t rows = std::min(kRowsAtOnce, batch.time - begin);
-      const View<float, 4> weights = buffer.view<4>({batch.size, config.heads, rows, batch.time});
-      pattern_rows<float>(model, batch, run, block, 0, begin, weights);
-      for (int64_t b = 0; b < batch.size; ++b) {
-        const int64_t last = std::min(begin + rows, batch.begins[b] + batch.lengths[b]);
-        for (int64_t t = std::max(begin, batch.begins[b]); t < last; ++t) {
-          for (int64_t h = 0; h < config.heads; ++h) {
-            double sum = 0;
-            for (int64_t j = 0; j < batch.time; ++j) sum += static_cast<double>(weights(b, h, t - begin, j));
-            error.take(std::abs(sum - 1));
-          }
-        }
-      }
-    }
+    pattern_sums<float>(model, batch, run, block, {.sum = sums});
+    for_each_row(batch, [&](int64_t b, int64_t row) {
+      for (int64_t h = 0; h < config.heads; ++h) error.take(std::abs(sums(b, h, row - b * batch.time) - 1));
+    });
   }
   return finished({.name = "rows sum to 1", .definition = kRowSums}, error, row_sum_roundings(batch.time));
 }

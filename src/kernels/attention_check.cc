@@ -220,9 +220,9 @@ void check_pattern(const char* operation, const AttentionPattern<T>& pattern, co
   }
 }
 
-// An optional gradient: absent, or of the wanted shape.
+// An optional output: absent, or of the wanted shape.
 template <class T, int Rank>
-void check_gradient(const char* operation, const char* name, const View<T, Rank>& view,
+void check_optional(const char* operation, const char* name, const View<T, Rank>& view,
                     const std::type_identity_t<std::array<int64_t, Rank>>& wanted, Operands& operands) {
   if (view.data == nullptr) return;
   require_sizes(operation, name, view, wanted);
@@ -253,7 +253,7 @@ void check_forward(const char* operation, const AttentionForward<T>& args, Queri
   require_sizes(operation, "o", args.o, {n.B, n.Tq, n.H, args.v.size(3)});
   check_pattern(operation, args.pattern, n, operands);
   operands.output("o", args.o);
-  check_gradient(operation, "statistics", args.statistics, {n.B, n.H, n.Tq}, operands);
+  check_optional(operation, "statistics", args.statistics, {n.B, n.H, n.Tq}, operands);
 }
 
 template <class T>
@@ -275,13 +275,25 @@ void check_backward(const char* operation, const AttentionBackward<T>& args, Que
   require_operand(operation, "dsinks", args.dsinks.data != nullptr, "sinks", args.pattern.sinks);
   require_operand(operation, "dslopes", args.dslopes.data != nullptr, "slopes", args.pattern.slopes);
   require_operand(operation, "d_additive", args.d_additive.data != nullptr, "additive", args.pattern.additive);
-  check_gradient(operation, queries.gradient, args.dq, args.q.sizes, operands);
-  check_gradient(operation, "dk", args.dk, args.k.sizes, operands);
-  check_gradient(operation, "dv", args.dv, args.v.sizes, operands);
-  check_gradient(operation, "dbias", args.dbias, args.pattern.bias.sizes, operands);
-  check_gradient(operation, "dsinks", args.dsinks, {n.H}, operands);
-  check_gradient(operation, "dslopes", args.dslopes, {n.H}, operands);
-  check_gradient(operation, "d_additive", args.d_additive, {n.H, n.K}, operands);
+  check_optional(operation, queries.gradient, args.dq, args.q.sizes, operands);
+  check_optional(operation, "dk", args.dk, args.k.sizes, operands);
+  check_optional(operation, "dv", args.dv, args.v.sizes, operands);
+  check_optional(operation, "dbias", args.dbias, args.pattern.bias.sizes, operands);
+  check_optional(operation, "dsinks", args.dsinks, {n.H}, operands);
+  check_optional(operation, "dslopes", args.dslopes, {n.H}, operands);
+  check_optional(operation, "d_additive", args.d_additive, {n.H, n.K}, operands);
+}
+
+// What rows and sums recompute weights from.
+template <class Args>
+Sizes check_sources(const char* operation, const Args& args, Operands& operands) {
+  operands.input("q", args.q);
+  operands.input("k", args.k);
+  const Sizes n = check_queries_and_keys(operation, args.q, args.k);
+  require_sizes(operation, "statistics", args.statistics, {n.B, n.H, n.Tq});
+  check_pattern(operation, args.pattern, n, operands);
+  operands.input("statistics", args.statistics);
+  return n;
 }
 
 template <class T>
@@ -329,18 +341,15 @@ void check(const BilinearBackward<T>& args) {
   require_unit_stride(operation, "d_projected", args.d_projected);
   require_unit_stride(operation, "dq", args.dq);
   require_unit_stride(operation, "dw", args.dw);
-  check_gradient(operation, "dq", args.dq, args.q.sizes, operands);
-  check_gradient(operation, "dw", args.dw, args.w.sizes, operands);
+  check_optional(operation, "dq", args.dq, args.q.sizes, operands);
+  check_optional(operation, "dw", args.dw, args.w.sizes, operands);
 }
 
 template <class T>
 void check(const AttentionRows<T>& args) {
   const char* const operation = "attention_rows";
   Operands operands(operation);
-  operands.input("q", args.q);
-  operands.input("k", args.k);
-  const Sizes n = check_queries_and_keys(operation, args.q, args.k);
-  require_sizes(operation, "statistics", args.statistics, {n.B, n.H, n.Tq});
+  const Sizes n = check_sources(operation, args, operands);
   const int64_t heads = args.weights.size(1), rows = args.weights.size(2);
   require_sizes(operation, "weights", args.weights, {n.B, heads, rows, n.Tk});
   if (args.head_begin < 0 || args.head_begin > n.H || heads > n.H - args.head_begin) {
@@ -351,15 +360,29 @@ void check(const AttentionRows<T>& args) {
     refuse(operation, "rows from " + std::to_string(args.row_begin) + ", " + std::to_string(rows) +
                           " of them; wanted them inside the " + std::to_string(n.Tq));
   }
-  check_pattern(operation, args.pattern, n, operands);
-  operands.input("statistics", args.statistics);
+  operands.output("weights", args.weights);
+}
+
+template <class T>
+void check(const AttentionSums<T>& args) {
+  const char* const operation = "attention_sums";
+  Operands operands(operation);
+  const Sizes n = check_sources(operation, args, operands);
+  check_optional(operation, "sum", args.sum, {n.B, n.H, n.Tq}, operands);
+  check_optional(operation, "entropy", args.entropy, {n.B, n.H, n.Tq}, operands);
+  check_optional(operation, "distance", args.distance, {n.B, n.H, n.Tq}, operands);
+  if (args.chosen.size(2) == 0 && args.weights.size(3) == 0) return;
+  require_sizes(operation, "chosen", args.chosen, {n.B, n.Tq, args.chosen.size(2)});
+  require_sizes(operation, "weights", args.weights, {n.B, n.H, n.Tq, args.chosen.size(2)});
+  operands.input("chosen", args.chosen);
   operands.output("weights", args.weights);
 }
 
 #define HEADLIGHT_INSTANTIATE(T)                    \
   template void check(const AttentionForward<T>&);  \
   template void check(const AttentionBackward<T>&); \
-  template void check(const AttentionRows<T>&);
+  template void check(const AttentionRows<T>&);     \
+  template void check(const AttentionSums<T>&);
 HEADLIGHT_INSTANTIATE(float)
 HEADLIGHT_INSTANTIATE(double)
 HEADLIGHT_INSTANTIATE(BFloat16)

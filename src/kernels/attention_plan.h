@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "headlight/kernels/attention.h"
+#include "headlight/kernels/attention_sums.h"
 #include "headlight/kernels/bilinear_attention.h"
 
 namespace headlight {
@@ -149,6 +150,8 @@ template <class T>
 void check(const AttentionBackward<T>& args);
 template <class T>
 void check(const AttentionRows<T>& args);
+template <class T>
+void check(const AttentionSums<T>& args);
 template <class T>
 void check(const BilinearForward<T>& args);
 template <class T>

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "headlight/kernels/attention.h"
+#include "headlight/kernels/attention_sums.h"
 #include "headlight/kernels/elementwise.h"
 #include "headlight/kernels/matmul.h"
 #include "headlight/kernels/norm.h"
@@ -85,6 +86,18 @@ class Attention final : public Sublayer<T> {
                     .head_begin = head_begin,
                     .row_begin = row_begin,
                     .weights = weights,
+                    .pattern = pattern(batch)});
+  }
+
+  void sums(const Batch& batch, typename BasicRun<T>::State& run, const PatternSums<T>& sums) const {
+    attention_sums({.q = ready(run, q_),
+                    .k = ready(run, k_),
+                    .statistics = run.statistics(statistics_, heads()),
+                    .sum = sums.sum,
+                    .entropy = sums.entropy,
+                    .distance = sums.distance,
+                    .chosen = sums.chosen,
+                    .weights = sums.weights,
                     .pattern = pattern(batch)});
   }
 
@@ -336,6 +349,12 @@ void attention_sublayer_rows(const Sublayer<T>& sublayer, const Batch& batch, ty
   dynamic_cast<const Attention<T>&>(sublayer).rows(batch, run, head_begin, row_begin, weights);
 }
 
+template <class T>
+void attention_sublayer_sums(const Sublayer<T>& sublayer, const Batch& batch, typename BasicRun<T>::State& run,
+                             const PatternSums<T>& sums) {
+  dynamic_cast<const Attention<T>&>(sublayer).sums(batch, run, sums);
+}
+
 template std::unique_ptr<Sublayer<float>> make_attention(const ModelConfig&, int64_t, const std::string&,
                                                          Architecture<float>&);
 template std::unique_ptr<Sublayer<double>> make_attention(const ModelConfig&, int64_t, const std::string&,
@@ -344,5 +363,9 @@ template void attention_sublayer_rows(const Sublayer<float>&, const Batch&, Basi
                                       View<float, 4>);
 template void attention_sublayer_rows(const Sublayer<double>&, const Batch&, BasicRun<double>::State&, int64_t, int64_t,
                                       View<double, 4>);
+template void attention_sublayer_sums(const Sublayer<float>&, const Batch&, BasicRun<float>::State&,
+                                      const PatternSums<float>&);
+template void attention_sublayer_sums(const Sublayer<double>&, const Batch&, BasicRun<double>::State&,
+                                      const PatternSums<double>&);
 
 }  // namespace headlight

@@ -34,6 +34,10 @@ AttentionPattern<T> attention_pattern(const ModelConfig& config, int64_t block) 
 template <class T>
 void attention_sublayer_rows(const Sublayer<T>& sublayer, const Batch& batch, typename BasicRun<T>::State& run,
                              int64_t head_begin, int64_t row_begin, View<T, 4> weights);
+// Sums over them; see pattern_sums().
+template <class T>
+void attention_sublayer_sums(const Sublayer<T>& sublayer, const Batch& batch, typename BasicRun<T>::State& run,
+                             const PatternSums<T>& sums);
 
 // ALiBi slopes for any number of heads (Press et al. 2022): 2^(-8 (h + 1) / H) when H is a power of two; otherwise
 // those of the largest power of two below, then every second one of twice that.

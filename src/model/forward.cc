@@ -389,23 +389,43 @@ double backward(const BasicModel<T>& model, const Batch& batch, BasicRun<T>& run
   return sum;
 }
 
-template <class T>
-void pattern_rows(const BasicModel<T>& model, const Batch& batch, const BasicRun<T>& run, int64_t block,
-                  int64_t head_begin, int64_t row_begin, View<T, 4> weights) {
+namespace {
+
+// Calls use(attention sublayer of the block, state), once it is sure that the run kept what its weights come from.
+template <class T, class Use>
+void with_pattern(const char* operation, const BasicModel<T>& model, const Batch& batch, const BasicRun<T>& run,
+                  int64_t block, Use use) {
   // the state is only read: queries, keys and statistics of a finished forward
   auto& state = const_cast<typename BasicRun<T>::State&>(run.state());
   const std::string name = "blocks." + std::to_string(block) + ".attn.hook_pattern";
   const int slot = model.sites().find(name);
   for (int source : model.sites()[slot].sources) {
     if (!state.own[static_cast<std::size_t>(source)]) {
-      throw LogicError("pattern_rows", name + " was not kept; name it in RunOptions::capture");
+      throw LogicError(operation, name + " was not kept; name it in RunOptions::capture");
     }
   }
-  if (state.size != batch.size || state.time != batch.time) throw LogicError("pattern_rows", "another batch ran");
+  if (state.size != batch.size || state.time != batch.time) throw LogicError(operation, "another batch ran");
   for (const ResidualStep<T>& step : model.architecture().steps) {
-    if (step.block != block) continue;
-    return attention_sublayer_rows<T>(*step.sublayer, batch, state, head_begin, row_begin, weights);
+    if (step.block == block) return use(*step.sublayer, state);
   }
+}
+
+}  // namespace
+
+template <class T>
+void pattern_rows(const BasicModel<T>& model, const Batch& batch, const BasicRun<T>& run, int64_t block,
+                  int64_t head_begin, int64_t row_begin, View<T, 4> weights) {
+  with_pattern("pattern_rows", model, batch, run, block, [&](const Sublayer<T>& sublayer, auto& state) {
+    attention_sublayer_rows<T>(sublayer, batch, state, head_begin, row_begin, weights);
+  });
+}
+
+template <class T>
+void pattern_sums(const BasicModel<T>& model, const Batch& batch, const BasicRun<T>& run, int64_t block,
+                  const PatternSums<T>& sums) {
+  with_pattern("pattern_sums", model, batch, run, block, [&](const Sublayer<T>& sublayer, auto& state) {
+    attention_sublayer_sums<T>(sublayer, batch, state, sums);
+  });
 }
 
 template void forward(const BasicModel<float>&, const Batch&, BasicRun<float>&, const ForwardOptions<float>&);
@@ -422,5 +442,9 @@ template void pattern_rows(const BasicModel<float>&, const Batch&, const BasicRu
                            View<float, 4>);
 template void pattern_rows(const BasicModel<double>&, const Batch&, const BasicRun<double>&, int64_t, int64_t, int64_t,
                            View<double, 4>);
+template void pattern_sums(const BasicModel<float>&, const Batch&, const BasicRun<float>&, int64_t,
+                           const PatternSums<float>&);
+template void pattern_sums(const BasicModel<double>&, const Batch&, const BasicRun<double>&, int64_t,
+                           const PatternSums<double>&);
 
 }  // namespace headlight

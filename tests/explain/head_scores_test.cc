@@ -164,11 +164,11 @@ TEST(HeadScores, HaveTheSameBitsForAnyThreads) {
 }
 
 TEST(TextScores, OfALargeBatchAreThoseOfItsSequences) {
-  // 64 heads x 32 rows x 64 keys of a sequence are 2^17 numbers: 128 sequences fill a part
+  // 64 heads x 64 rows x 5 scores, queries and keys of a sequence are 49,152 numbers: 341 sequences fill a part
   const Model model = random_model(
       {.vocabulary = 50, .context = 64, .width = 64, .blocks = 1, .heads = 64, .positions = Positions::kLearned});
   std::vector<std::vector<int32_t>> sequences;
-  for (uint64_t b = 0; b < 131; ++b)
+  for (uint64_t b = 0; b < 345; ++b)
     sequences.push_back(random_tokens(b == 0 ? 64 : 2 + static_cast<int64_t>(b % 5), 50, b));
   const HeadScores together = text_scores(model, make_batch(sequences), "");
   std::vector<double> alone;

@@ -127,4 +127,21 @@ template <class T>
 void pattern_rows(const BasicModel<T>& model, const Batch& batch, const BasicRun<T>& run, int64_t block,
                   int64_t head_begin, int64_t row_begin, View<T, 4> weights);
 
+// What the attention weights of each row add up to, and single ones of them; see AttentionSums. Rows and keys are rows
+// of the batch. Each output is optional.
+template <class T>
+struct PatternSums {
+  View<double, 3> sum{};            // (B, H, T), set: 1 for each valid row, but for rounding
+  View<double, 3> entropy{};        // (B, H, T), set, in nats
+  View<double, 3> distance{};       // (B, H, T), set, in tokens
+  View<const int64_t, 3> chosen{};  // (B, T, N), keys; -1 for none
+  View<T, 4> weights{};             // (B, H, T, N), set: the weights of the chosen keys
+};
+
+// Sums over the weights that pattern_rows() gives, for all rows and heads of a block; no weights are stored.
+// Throws LogicError unless "blocks.L.attn.hook_pattern" of that block was captured.
+template <class T>
+void pattern_sums(const BasicModel<T>& model, const Batch& batch, const BasicRun<T>& run, int64_t block,
+                  const PatternSums<T>& sums);
+
 }  // namespace headlight

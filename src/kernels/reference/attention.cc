@@ -270,11 +270,39 @@ void attention_rows(const AttentionRows<T>& args) {
   }
 }
 
+template <class T>
+void attention_sums(const AttentionSums<T>& args) {
+  const Rows<T> rows{args.q, args.k, args.pattern};
+  for (int64_t b = 0; b < args.q.size(0); ++b) {
+    for (int64_t h = 0; h < args.q.size(2); ++h) {
+      for (int64_t i = 0; i < args.q.size(1); ++i) {
+        const Row row = rows.row(b, h, i);
+        double sum = 0, entropy = 0, distance = 0;
+        for (std::size_t j = 0; j < row.weight.size(); ++j) {
+          sum += row.weight[j];
+          if (row.weight[j] != 0) entropy -= row.weight[j] * std::log(row.weight[j]);
+          distance += row.weight[j] * row.distance[j];
+        }
+        if (args.sum.data != nullptr) args.sum(b, h, i) = sum;
+        if (args.entropy.data != nullptr) args.entropy(b, h, i) = entropy;
+        if (args.distance.data != nullptr) args.distance(b, h, i) = distance;
+        for (int64_t n = 0; n < args.chosen.size(2); ++n) {
+          const int64_t j = args.chosen(b, i, n);
+          const bool is_key = j >= 0 && j < args.k.size(1);
+          args.weights(b, h, i, n) = is_key ? static_cast<T>(row.weight[static_cast<std::size_t>(j)]) : T(0);
+        }
+      }
+    }
+  }
+}
+
 template void attention_forward(const AttentionForward<float>&);
 template void attention_forward(const AttentionForward<double>&);
 template void attention_backward(const AttentionBackward<float>&);
 template void attention_backward(const AttentionBackward<double>&);
 template void attention_rows(const AttentionRows<float>&);
 template void attention_rows(const AttentionRows<double>&);
+template void attention_sums(const AttentionSums<float>&);
+template void attention_sums(const AttentionSums<double>&);
 
 }  // namespace headlight::reference

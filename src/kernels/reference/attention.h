@@ -3,6 +3,7 @@
 // tiles, their checks or their use of stored statistics (everything is recomputed from q, k and v).
 
 #include "headlight/kernels/attention.h"
+#include "headlight/kernels/attention_sums.h"
 
 namespace headlight::reference {
 
@@ -12,5 +13,7 @@ template <class T>
 void attention_backward(const AttentionBackward<T>& args);
 template <class T>
 void attention_rows(const AttentionRows<T>& args);
+template <class T>
+void attention_sums(const AttentionSums<T>& args);
 
 }  // namespace headlight::reference

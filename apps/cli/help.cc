@@ -59,7 +59,8 @@ void list(std::string& out, const Command& command, const std::string& shown, co
 std::string closing(const Screen& screen, const std::string& family) {
   return paragraphs(
       fmt::format("headlight {}COMMAND --help explains a command, with examples. Every command takes --json "
-                  "(one object on standard output). MODEL is a run's folder or a .safetensors file.",
+                  "(one object on standard output). MODEL is a run's folder, a Hugging Face folder, a .safetensors or "
+                  ".gguf file, or a llama2.c .bin.",
                   family),
       text_width(screen));
 }

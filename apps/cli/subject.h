@@ -1,6 +1,6 @@
 #pragma once
-// MODEL on the command line: a run's folder, its .safetensors file, a .gguf file, llama2.c's .bin file with
-// tokenizer.bin beside it, or (where only sizes matter) a config.json.
+// MODEL on the command line: a folder of a run or of the Hugging Face library, its .safetensors file, a .gguf file,
+// llama2.c's .bin file with tokenizer.bin beside it, or (where only sizes matter) a config.json.
 
 #include <filesystem>
 #include <memory>
@@ -18,7 +18,8 @@
 namespace headlight::cli {
 
 // of the argument MODEL, in --help
-inline constexpr const char* kModelMeaning = "a run's folder, a .safetensors or .gguf file, or a llama2.c .bin";
+inline constexpr const char* kModelMeaning =
+    "a run's or a Hugging Face folder, a .safetensors or .gguf file, or a llama2.c .bin";
 
 // MODEL and how it is read.
 struct ModelChoice {

@@ -12,6 +12,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "support/expect_error.h"
+#include "support/mutate.h"
 
 namespace headlight {
 namespace {
@@ -208,6 +209,15 @@ TEST(Llama2cTokenizer, NamesWhatIsWrong) {
   refuse_file(huge, 260, {"token 259", "length -1"});
   refuse_file(std::string(4, '\x01'), 0, {"0 tokens", "259"});
   EXPECT_THROW(read_llama2c(whole, -1), LogicError);
+}
+
+TEST(Llama2cTokenizer, BearsAnyMutation) {
+  const Mutations mutations{.seed = 6, .bytes = std::string_view("\0\1\2\3\4\x7f\x80\xff", 8), .trials = 5000};
+  const int refused = expect_mutations_borne(llama2c_file({{" ", -1}, {"a", -2}}), mutations, [](auto bytes) {
+    const auto tokenizer = llama2c_tokenizer(bytes, 261, "t.bin");
+    tokenizer->decode(tokenizer->encode("a b"));
+  });
+  EXPECT_GT(refused, mutations.trials / 2);
 }
 
 // What run.c does: the text's characters, or their bytes, then the best pair again and again.

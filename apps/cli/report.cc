@@ -19,13 +19,26 @@
 namespace headlight::cli {
 namespace {
 
-constexpr int64_t kTopWrites = 5;      // tokens that a head raises most
-constexpr std::size_t kMostMaps = 64;  // heads whose maps are kept
+constexpr int64_t kTopWrites = 5;               // tokens that a head raises most
+constexpr double kMostBytes = 4.5 * (1 << 20);  // of the page's maps, so that it opens at once
 
-// The heads whose maps the page keeps: all, or of many those that change the loss most when taken away.
-std::vector<HeadId> heads_to_draw(const Analysis& a, const ModelConfig& config) {
+// What the maps of one head take in the page: weights in base64, a float per row, and the tokens that it writes.
+double bytes_of_maps(const std::vector<PageText>& texts, bool causal) {
+  constexpr double kBase64 = 4.0 / 3, kWrites = 14.0 * kTopWrites;
+  double bytes = 0;
+  for (const PageText& text : texts) {
+    const auto time = static_cast<double>(text.ids.size());
+    bytes += kBase64 * ((causal ? time * (time + 1) / 2 : time * time) + 4 * time) + kWrites * time;
+  }
+  return bytes;
+}
+
+// The heads whose maps the page keeps: all, or of many heads on long texts those that change the loss most when taken
+// away, as many as have room.
+std::vector<HeadId> heads_to_draw(const Analysis& a, const ModelConfig& config, const std::vector<PageText>& texts) {
+  const auto room = static_cast<std::size_t>(std::max(1.0, kMostBytes / bytes_of_maps(texts, config.causal)));
   std::vector<HeadId> heads = heads_by_effect(a.ablations.front().effects, config);
-  if (heads.size() > kMostMaps) heads.resize(kMostMaps);
+  if (heads.size() > room) heads.resize(room);
   std::sort(heads.begin(), heads.end());
   return heads;
 }
@@ -73,7 +86,7 @@ class ReportCommand : public Command {
     page.knockout = a.knockout;
     page.top_writes = top_writes(subject.model, a.material.sequences(), kTopWrites);
     MapOptions maps;
-    maps.heads = heads_to_draw(a, subject.model.config());
+    maps.heads = heads_to_draw(a, subject.model.config(), texts);
     maps.top = kTopWrites;
     for (const PageText& text : texts) {
       page.texts.push_back({text.name, text.ids, text.start_token, attention_maps(subject.model, text.ids, maps)});

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { HeadRow } from "../../apps/web/src/data";
 import { arrange, firstView, headName, neighbour, sortedBy, type HeadView } from "../../apps/web/src/order";
-import { kSmall, sampleReport } from "./sample";
+import { kManyHeads, kSmall, sampleReport } from "./sample";
 
 const view: HeadView = {
   measure: { kind: "score", id: "induction" },
@@ -53,6 +53,16 @@ describe("arrange", () => {
     const before = names(rows);
     arrange(rows, view);
     expect(names(rows)).toBe(before);
+  });
+});
+
+describe("firstView", () => {
+  it("lists few heads as the model has them, of many the leading ones first", () => {
+    expect(firstView(sampleReport(kSmall).heads)).toMatchObject({ by: "position", descending: false });
+    const { heads } = sampleReport(kManyHeads);
+    const figures = arrange(heads.rows, firstView(heads)).map((one) => one.scores.induction!.mean!);
+    expect(figures).toHaveLength(270);
+    expect(figures).toEqual([...figures].sort((a, b) => b - a));
   });
 });
 

@@ -244,6 +244,16 @@ describe("the grid and the table", () => {
     await expect.poll(() => page.locator(".tile:last-child canvas[data-drawn]").count()).toBe(1);
   });
 
+  it("begins with the leading heads where there are many", async () => {
+    const page = await show(folder.report("leading.html", sampleReport(kManyHeads)));
+    const figures = (await page.locator(".tile-figure").allInnerTexts()).map(Number);
+    expect(figures).toHaveLength(270);
+    expect(figures).toEqual([...figures].sort((a, b) => b - a));
+    expect((await openedHead(page)).split(" ")[1]).toBe((await tiles(page))[0]);
+    await page.getByRole("combobox", { name: "Order" }).selectOption("position up");
+    expect((await tiles(page)).slice(0, 3)).toEqual(["0.0", "0.1", "0.2"]);
+  });
+
   it("sorts by the chosen figure", async () => {
     const page = await show();
     await page.getByRole("combobox", { name: "Order" }).selectOption("value down");

@@ -28,12 +28,15 @@ export interface HeadView {
   onlyDisagreements: boolean;
 }
 
+/** From here on nobody reads all heads: the leading ones come first, and maps are smaller. */
+export const manyHeads = (heads: Heads) => heads.rows.length > 40;
+
 export function firstView(heads: Heads): HeadView {
   const preferred = heads.scores.find((score) => score.id === "induction") ?? heads.scores[0];
   return {
     measure: { kind: "score", id: preferred?.id ?? "" },
-    by: "position",
-    descending: false,
+    by: manyHeads(heads) ? "value" : "position",
+    descending: manyHeads(heads),
     minimum: null,
     roles: [],
     onlyDisagreements: false,

@@ -3,12 +3,10 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { AttentionMap, HeadRow, Heads, Text } from "../data";
 import { estimateText, fixed, signed } from "../numbers";
-import { estimateOf, headName, sameHead, type HeadRef, type HeadView, type Measure } from "../order";
+import { estimateOf, headName, manyHeads, sameHead, type HeadRef, type HeadView, type Measure } from "../order";
 import { roleColour } from "./roles";
 import { bringInside } from "./scroll";
 import { Thumbnail } from "./thumbnail";
-
-const kManyHeads = 40;
 
 interface Props {
   heads: Heads;
@@ -22,7 +20,7 @@ interface Props {
 export function Grid({ heads, shown, text, view, selected, onSelect }: Props) {
   const list = useRef<HTMLDivElement>(null);
   const maps = useMemo(() => new Map(text?.maps.map((map) => [headName(map), map])), [text]);
-  const side = heads.rows.length > kManyHeads ? 56 : 84;
+  const side = manyHeads(heads) ? 56 : 84;
   const reachable = shown.some((row) => sameHead(row, selected)) ? selected : shown[0];
 
   useEffect(() => {

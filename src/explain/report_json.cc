@@ -101,8 +101,20 @@ class ReportWriter {
     return list;
   }
 
+  // One level: "biases.query_key_value" for what is nested, lists as text.
+  static void flatten(const Json& settings, const std::string& prefix, Json& flat) {
+    for (const auto& [key, value] : settings.items()) {
+      if (value.is_object()) {
+        flatten(value, prefix + key + ".", flat);
+      } else {
+        flat[prefix + key] = value.is_array() ? Json(value.dump()) : value;
+      }
+    }
+  }
+
   Json model() const {
-    Json settings = Json::parse(to_json(config_));
+    Json settings = Json::object();
+    flatten(Json::parse(to_json(config_)), "", settings);
     for (const char* shown_apart : {"model_type", "vocabulary", "context", "width", "blocks", "heads"}) {
       settings.erase(shown_apart);
     }

@@ -167,6 +167,15 @@ TEST_F(ReportJson, HoldsWhatWasMeasured) {
   EXPECT_EQ(json["cost"]["training"]["tokens"], 1000);
 }
 
+TEST_F(ReportJson, GivesEverySettingOfAnyModelAsOneValue) {
+  // the page refuses nested settings
+  const Json json = Json::parse(report_json(report));
+  EXPECT_GT(json["model"]["config"].size(), 8u);
+  for (const auto& [key, value] : json["model"]["config"].items()) {
+    EXPECT_TRUE(value.is_primitive()) << key << " is " << value;
+  }
+}
+
 TEST_F(ReportJson, EncodesMapsAsThePageReadsThem) {
   const Json json = Json::parse(report_json(report));
   const Json& maps = json["texts"][0]["maps"];

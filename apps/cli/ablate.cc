@@ -70,7 +70,7 @@ class Ablate : public Command {
     std::vector<std::vector<Intervention>> groups;
     for (const HeadId& head : heads) groups.push_back({ablate(head, ablation)});
     if (heads.size() > 1) groups.push_back(ablate(heads, ablation));
-    Sweeps sweeps(subject, material, sweep_, ".", console);
+    Sweeps sweeps(subject, material, sweep_, "", console);
     sweeps.announce("ablation", groups);
     SweepResult result;
     sweeps.run("ablation", [&](const SweepOptions& options) {

@@ -99,7 +99,7 @@ Analysis analyse(const Subject& subject, const AnalysisChoice& choice, const std
   a.checks = check_identities(subject.model, a.material.sequences());
   a.checks.push_back(check_row_sums(a.scores));
   Sweeps sweeps(subject, a.material, choice.sweep, folder, console);
-  sweeps.announce("each head alone, set to 0 and to its mean", one_by_one(each_head(subject.model.config())));
+  sweeps.announce("each head alone, set to 0 (and again to its mean)", one_by_one(each_head(subject.model.config())));
   ablate_each(subject, a, sweeps);
   a.readings = read_heads(a.scores, &a.untrained, &a.ablations.front().effects);
   ablate_together(subject, choice, a, sweeps);

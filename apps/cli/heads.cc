@@ -221,7 +221,7 @@ class Heads : public Command {
   int run(const Options&, Console& console) override {
     use_threads(threads_);
     const Subject subject = load_subject(model_, console);
-    const Analysis a = analyse(subject, choice_, ".", console);
+    const Analysis a = analyse(subject, choice_, "", console);
     if (console.wants_json()) {
       console.print_json(json(subject, a));
     } else {

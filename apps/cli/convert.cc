@@ -74,7 +74,16 @@ class Convert : public Command {
       if (error.kind() != ErrorKind::kMissingInput) throw;
       return "no tokenizer beside the model";
     }
-    save_tokenizer(*tokenizer, folder);
+    HuggingFaceFiles files;
+    try {
+      files = tokenizer->to_hugging_face();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUsage) throw;
+      save_tokenizer(*tokenizer, folder);
+      return "tokenizer.json that only headlight reads: " + tokenizer->kind();
+    }
+    write_file_atomically(folder / "tokenizer.json", files.tokenizer);
+    if (!files.config.empty()) write_file_atomically(folder / "tokenizer_config.json", files.config);
     return "tokenizer.json, " + tokenizer->kind();
   }
 

@@ -79,7 +79,7 @@ class Generate : public Command {
     if (prompt.empty()) prompt = subject.tokenizer->encode("\n");
     const StopOnSignal signals;
     TextOut out(console);
-    if (!prompt_.empty()) out.add(subject.tokenizer->decode(prompt));
+    out.add(prompt_);
     if (!past_end_) generate_.end = subject.tokenizer->special_ids().end;
     int32_t before = prompt.back();
     generate_.on_token = [&](int32_t token) {

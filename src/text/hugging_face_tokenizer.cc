@@ -247,6 +247,7 @@ std::shared_ptr<const Tokenizer> hugging_face_tokenizer(const json& value, std::
   parts.frame = read_post_processor(part(read, "post_processor"), where + ": post_processor");
   read.finish();
   read_config(config, parts);
+  parts.to_hugging_face = [text, config] { return HuggingFaceFiles{text, config.text}; };
   parts.to_json = [text = std::move(text), config, where] { return run_json(text, config, where); };
   return pipeline_tokenizer(std::move(parts), where + ": key added_tokens");
 }

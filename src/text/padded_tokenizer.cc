@@ -34,6 +34,7 @@ class PaddedTokenizer final : public Tokenizer {
   SpecialIds special_ids() const override { return inner_->special_ids(); }
   Frame frame() const override { return inner_->frame(); }
   std::string to_json() const override { return inner_->to_json(); }
+  HuggingFaceFiles to_hugging_face() const override { return inner_->to_hugging_face(); }
 
  private:
   bool is_spare(int32_t id) const { return id >= inner_->vocabulary(); }

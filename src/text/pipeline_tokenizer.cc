@@ -79,6 +79,9 @@ class PipelineTokenizer final : public Tokenizer {
   SpecialIds special_ids() const override { return parts_.special_ids; }
   Frame frame() const override { return parts_.frame; }
   std::string to_json() const override { return parts_.to_json(); }
+  HuggingFaceFiles to_hugging_face() const override {
+    return parts_.to_hugging_face ? parts_.to_hugging_face() : Tokenizer::to_hugging_face();
+  }
 
  protected:
   Encoding encode_bare(std::string_view text, const EncodeOptions& options) const override {

@@ -28,6 +28,7 @@ struct PipelineParts {
   Frame frame;
   SpecialIds special_ids;
   std::function<std::string()> to_json;
+  std::function<HuggingFaceFiles()> to_hugging_face{};  // empty: there is no such form
 };
 
 // Throws Error (bad data) at `where` when an id of an added token leaves a gap or belongs to another token, and when

@@ -268,6 +268,10 @@ std::optional<int32_t> Tokenizer::start_token() const {
   return around.before.front();
 }
 
+HuggingFaceFiles Tokenizer::to_hugging_face() const {
+  throw Error(ErrorKind::kUsage, "tokenizer", "of kind " + kind() + " has no form in the Hugging Face library");
+}
+
 void Tokenizer::check_id(int32_t id) const {
   if (id >= 0 && id < vocabulary()) return;
   throw LogicError("decode", fmt::format("token {} is not in a vocabulary of {}", id, vocabulary()));

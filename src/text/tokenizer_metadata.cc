@@ -10,6 +10,7 @@
 #include "base/json_reader.h"
 #include "headlight/base/error.h"
 #include "text/bpe.h"
+#include "text/hugging_face_writer.h"
 #include "text/merges.h"
 #include "text/pattern_table.h"
 #include "text/pipeline_tokenizer.h"
@@ -46,6 +47,10 @@ class MetadataReader {
       fail("model", in_quotes(from_.model) + " is not supported", "expected gpt2, llama, bert or t5");
     }
     parts_.to_json = [metadata = from_] { return metadata_json(metadata); };
+    if (from_.model != "bert" && from_.model != "t5") {
+      parts_.to_hugging_face = [metadata = from_, added = parts_.added, ids = parts_.special_ids,
+                                frame = parts_.frame] { return hugging_face_files(metadata, added, ids, frame); };
+    }
     return std::move(parts_);
   }
 
@@ -128,35 +133,27 @@ class MetadataReader {
   void read_byte_level() {
     parts_.kind = "byte-level BPE";
     read_tokens(from_.tokens);
-    const std::string& pre = from_.pre;
-    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-      return std::find(names.begin(), names.end(), pre) != names.end();
-    };
-    const bool is_llama3 = is_one_of({"llama3", "llama-v3", "llama-bpe"});
-    std::string_view pattern = kGpt2Pattern;
-    if (is_llama3) {
-      pattern = kLlama3Pattern;
-    } else if (pre == "qwen2") {
-      pattern = kQwen2Pattern;
-      parts_.normalizer.push_back(UnicodeForm{NormalForm::kNfc});
-    } else if (is_one_of({"smollm", "starcoder"})) {
-      parts_.pre_tokenizer.push_back(Split{CharacterClass::kNumber, SplitBehaviour::kIsolated});
-    } else if (!is_one_of({"gpt-2", "olmo"})) {
-      fail("pre", in_quotes(pre) + " is not supported", "expected gpt-2, olmo, smollm, starcoder, llama-bpe or qwen2");
+    const std::optional<ByteLevelCutting> cutting = byte_level_cutting(from_.pre);
+    if (!cutting) {
+      fail("pre", in_quotes(from_.pre) + " is not supported",
+           "expected gpt-2, olmo, smollm, starcoder, llama-bpe or qwen2");
     }
-    if (from_.add_space_prefix.value_or(false))
-      parts_.pre_tokenizer.insert(parts_.pre_tokenizer.begin(), PrefixBlank{});
-    parts_.pre_tokenizer.push_back(Split{Pattern(pattern, where_), SplitBehaviour::kIsolated});
+    if (cutting->composes) parts_.normalizer.push_back(UnicodeForm{NormalForm::kNfc});
+    if (from_.add_space_prefix.value_or(false)) parts_.pre_tokenizer.push_back(PrefixBlank{});
+    if (cutting->digits_apart) {
+      parts_.pre_tokenizer.push_back(Split{CharacterClass::kNumber, SplitBehaviour::kIsolated});
+    }
+    parts_.pre_tokenizer.push_back(Split{Pattern(cutting->pattern, where_), SplitBehaviour::kIsolated});
     std::vector<MergePair> pairs;
     const std::string place = where_ + ": key tokenizer.ggml.merges";
     for (const std::string& merge : from_.merges) pairs.push_back(split_merge(merge, pairs.size(), place));
     BpeOptions options;
     options.byte_level = true;
-    options.whole_first = is_llama3;
+    options.whole_first = cutting->whole_first;
     parts_.model =
         std::make_unique<const Bpe>(*parts_.vocabulary, merge_rules(*parts_.vocabulary, pairs, place), options);
     parts_.decoding.byte_level = true;
-    set_frame(is_llama3, false);
+    set_frame(cutting->whole_first, false);
   }
 
   // Blanks become the mark, one is put before every text.

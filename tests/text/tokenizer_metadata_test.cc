@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
+#include "headlight/text/hugging_face_tokenizer.h"
 #include "support/expect_error.h"
 #include "support/mutate.h"
 
@@ -89,6 +91,47 @@ TEST(TokenizerFromMetadata, PutsABlankBeforeSentencePieceText) {
   const auto bare = tokenizer_from_metadata(metadata, "m");
   EXPECT_EQ(bare->encode("a a"), (std::vector<int32_t>{4, 5}));
   EXPECT_EQ(bare->frame(), Frame{});
+}
+
+// the tokenizer of the files written for the Hugging Face library, against the one that they were written from
+void expect_same_tokens(const Tokenizer& from) {
+  const HuggingFaceFiles files = from.to_hugging_face();
+  const auto back = hugging_face_tokenizer(files.tokenizer, "written", files.config, "written config");
+  EXPECT_EQ(back->vocabulary(), from.vocabulary());
+  EXPECT_EQ(back->frame(), from.frame());
+  EXPECT_EQ(back->special_ids().end, from.special_ids().end);
+  for (const std::string text : {"ab abc  a", " b", "a1 22b", "", "the cat's  tail\n\nc"}) {
+    for (const bool framed : {false, true}) {
+      const EncodeOptions options{.framed = framed, .drop_unspelled = true};
+      const Encoding encoded = from.encode(text, options);
+      EXPECT_EQ(back->encode(text, options).ids, encoded.ids) << text;
+      EXPECT_EQ(back->decode(encoded.ids), from.decode(encoded.ids)) << text;
+    }
+  }
+}
+
+TEST(TokenizerFromMetadata, IsWrittenAsTheHuggingFaceLibraryReadsIt) {
+  std::vector<std::string> bytes;
+  for (const char c : std::string("abc12'stheilcn")) {
+    if (std::find(bytes.begin(), bytes.end(), std::string(1, c)) == bytes.end()) bytes.emplace_back(1, c);
+  }
+  for (const char* more : {"\u0120", "\u010a", "ab", "abc", "\u0120a", "22", "<s>"}) bytes.emplace_back(more);
+  for (const char* pre : {"gpt-2", "smollm", "qwen2", "llama-bpe"}) {
+    TokenizerMetadata metadata;
+    metadata.model = "gpt2";
+    metadata.pre = pre;
+    metadata.tokens = bytes;
+    metadata.merges = {"a b", "ab c", "\u0120 a", "2 2"};
+    metadata.token_types.assign(bytes.size(), 1);
+    metadata.token_types.back() = 3;
+    metadata.bos = metadata.eos = static_cast<int64_t>(bytes.size()) - 1;
+    SCOPED_TRACE(pre);
+    expect_same_tokens(*tokenizer_from_metadata(metadata, "made here"));
+  }
+  const std::string folder = HEADLIGHT_SOURCE_DIR "/tests/fixtures/tinystories_260k/";
+  const MappedFile file(folder + "tokenizer.bin");
+  expect_same_tokens(*llama2c_tokenizer(file.bytes(), 512, "tokenizer.bin"));
+  EXPECT_THROW(byte_tokenizer()->to_hugging_face(), Error);
 }
 
 TEST(TokenizerFromMetadata, ReadsWordPiecesWithTheirMarksTurnedRound) {

@@ -58,6 +58,12 @@ struct DecodeOptions {
   bool skip_special = false;
 };
 
+// A tokenizer as the Hugging Face library reads it.
+struct HuggingFaceFiles {
+  std::string tokenizer;  // tokenizer.json
+  std::string config;     // tokenizer_config.json; empty: none
+};
+
 // Constant once made; threads may share it.
 class Tokenizer {
  public:
@@ -93,6 +99,9 @@ class Tokenizer {
 
   // All that tokenizer_from_json needs to make it again; ends in a newline.
   virtual std::string to_json() const = 0;
+  // The same for other programs: what was read, where that is what they read, else written from byte-level BPE or
+  // SentencePiece's BPE. Throws Error (usage) when this kind has no such form.
+  virtual HuggingFaceFiles to_hugging_face() const;
 
  protected:
   // encode() without the frame.

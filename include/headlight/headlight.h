@@ -47,6 +47,7 @@
 #include "headlight/model/parameters.h"
 #include "headlight/model/run.h"
 #include "headlight/model/sites.h"
+#include "headlight/model/stored_matrix.h"
 #include "headlight/tensor/buffer.h"
 #include "headlight/tensor/dtype.h"
 #include "headlight/tensor/half.h"

@@ -1,8 +1,6 @@
 // BERT: a bidirectional encoder, post-norm, with learned positions, token types and a norm of the embeddings; with the
 // head that predicts masked tokens, or without.
 
-#include <fmt/format.h>
-
 #include "model/families/family.h"
 
 namespace headlight {
@@ -15,12 +13,7 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   config.positions = Positions::kLearned;
   config.causal = false;
   config.embedding_norm = true;
-  config.vocabulary = json.size("vocab_size");
-  config.context = json.size_or("max_position_embeddings", 512);
-  config.width = json.size("hidden_size");
-  config.blocks = json.blocks("num_hidden_layers");
-  config.heads = json.size("num_attention_heads");
-  config.feed_forward_width = json.size("intermediate_size");
+  json.sizes(config, 512);
   config.norm_epsilon = json.number_or("layer_norm_eps", 1e-12, 1e-30, 0.5);
   config.feed_forward = json.activation("hidden_act", "gelu");
   config.token_types = json.size_or("type_vocab_size", 2);
@@ -38,41 +31,30 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   return config;
 }
 
-struct Names {
-  const char* parameter;
-  const char* tensor;
-};
+constexpr PartNames kMaps[] = {{"attn.?_Q", "attention.self.query"}, {"attn.?_K", "attention.self.key"},
+                               {"attn.?_V", "attention.self.value"}, {"attn.?_O", "attention.output.dense"},
+                               {"mlp.?_in", "intermediate.dense"},   {"mlp.?_out", "output.dense"}};
+constexpr PartNames kNorms[] = {{"ln1", "attention.output.LayerNorm"}, {"ln2", "output.LayerNorm"}};
 
-constexpr Names kMaps[] = {{"attn.?_Q", "attention.self.query"}, {"attn.?_K", "attention.self.key"},
-                           {"attn.?_V", "attention.self.value"}, {"attn.?_O", "attention.output.dense"},
-                           {"mlp.?_in", "intermediate.dense"},   {"mlp.?_out", "output.dense"}};
-
-void add_norm(const std::string& parameter, const std::string& tensor, std::vector<TensorPart>& out) {
-  out.push_back({parameter + ".w", tensor + ".weight"});
-  out.push_back({parameter + ".b", tensor + ".bias"});
-}
-
-std::vector<TensorPart> parts(const ModelConfig& config, Naming) {
-  std::vector<TensorPart> out{{"embed.W_E", "bert.embeddings.word_embeddings.weight"},
-                              {"pos_embed.W_pos", "bert.embeddings.position_embeddings.weight"},
-                              {"type_embed.W_type", "bert.embeddings.token_type_embeddings.weight"}};
-  add_norm("embed.ln", "bert.embeddings.LayerNorm", out);
+std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
+  PartList list(naming, "bert.encoder.layer.{}.");
+  list.whole({"embed.W_E", "bert.embeddings.word_embeddings.weight"});
+  list.whole({"pos_embed.W_pos", "bert.embeddings.position_embeddings.weight"});
+  list.whole({"type_embed.W_type", "bert.embeddings.token_type_embeddings.weight"});
+  list.whole({"embed.ln.w", "bert.embeddings.LayerNorm.weight"});
+  list.whole({"embed.ln.b", "bert.embeddings.LayerNorm.bias"});
   for (int64_t block = 0; block < config.blocks; ++block) {
-    const std::string here = fmt::format("blocks.{}.", block), there = fmt::format("bert.encoder.layer.{}.", block);
-    for (const Names& names : kMaps) {
-      out.push_back({here + with_letter(names.parameter, 'W'), there + names.tensor + ".weight", true});
-      out.push_back({here + with_letter(names.parameter, 'b'), there + names.tensor + ".bias"});
-    }
-    add_norm(here + "ln1", there + "attention.output.LayerNorm", out);
-    add_norm(here + "ln2", there + "output.LayerNorm", out);
+    for (const PartNames& names : kMaps) list.map(block, names, true, true);
+    for (const PartNames& names : kNorms) list.norm(block, names, true);
   }
-  if (!config.unembedding) return out;
-  out.push_back({"prediction.W", "cls.predictions.transform.dense.weight", true});
-  out.push_back({"prediction.b", "cls.predictions.transform.dense.bias"});
-  add_norm("prediction.ln", "cls.predictions.transform.LayerNorm", out);
-  out.push_back({"unembed.b_U", "cls.predictions.bias"});
-  if (!config.tied) out.push_back({"unembed.W_U", "cls.predictions.decoder.weight", true});
-  return out;
+  if (!config.unembedding) return list.take();
+  list.whole({"prediction.W", "cls.predictions.transform.dense.weight"}, true);
+  list.whole({"prediction.b", "cls.predictions.transform.dense.bias"});
+  list.whole({"prediction.ln.w", "cls.predictions.transform.LayerNorm.weight"});
+  list.whole({"prediction.ln.b", "cls.predictions.transform.LayerNorm.bias"});
+  list.whole({"unembed.b_U", "cls.predictions.bias"});
+  if (!config.tied) list.whole({"unembed.W_U", "cls.predictions.decoder.weight"}, true);
+  return list.take();
 }
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {
@@ -94,13 +76,7 @@ std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) 
   if (!misfit.empty()) return misfit;
   json["model_type"] = "bert";
   json["architectures"] = {c.unembedding ? "BertForMaskedLM" : "BertModel"};
-  json["vocab_size"] = c.vocabulary;
-  json["max_position_embeddings"] = c.context;
-  json["hidden_size"] = c.width;
-  json["num_hidden_layers"] = c.blocks;
-  json["num_attention_heads"] = c.heads;
-  json["intermediate_size"] = c.feed_forward_width;
-  json["hidden_act"] = activation_name(c.feed_forward);
+  write_sizes(c, json);
   json["layer_norm_eps"] = c.norm_epsilon;
   json["type_vocab_size"] = c.token_types;
   json["tie_word_embeddings"] = c.tied || !c.unembedding;

@@ -8,11 +8,9 @@
 #include "headlight/model/config.h"
 #include "model/families/gguf_keys.h"
 #include "model/families/hugging_face_config.h"
-#include "model/families/tensor_part.h"
+#include "model/families/part_list.h"
 
 namespace headlight {
-
-enum class Naming { kHuggingFace, kGguf, kLlama2c };
 
 struct Family {
   std::string name;

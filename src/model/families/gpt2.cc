@@ -1,7 +1,5 @@
 // GPT-2: learned positions, LayerNorm before, biases everywhere, weights as Conv1D holds them, (in, out).
 
-#include <fmt/format.h>
-
 #include "model/families/family.h"
 
 namespace headlight {
@@ -41,52 +39,32 @@ ModelConfig from_gguf(GgufKeys& keys) {
   return config;
 }
 
-struct Names {
-  const char* parameter;
-  const char* hugging_face;
-  const char* gguf;
-};
-
-constexpr Names kNorms[] = {{"ln1", "ln_1", "attn_norm"}, {"ln2", "ln_2", "ffn_norm"}};
-constexpr Names kMaps[] = {{"attn.?_O", "attn.c_proj", "attn_output"},
-                           {"mlp.?_in", "mlp.c_fc", "ffn_up"},
-                           {"mlp.?_out", "mlp.c_proj", "ffn_down"}};
+constexpr PartNames kNorms[] = {{"ln1", "ln_1", "attn_norm"}, {"ln2", "ln_2", "ffn_norm"}};
+constexpr PartNames kMaps[] = {{"attn.?_O", "attn.c_proj", "attn_output"},
+                               {"mlp.?_in", "mlp.c_fc", "ffn_up"},
+                               {"mlp.?_out", "mlp.c_proj", "ffn_down"}};
 
 std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
+  PartList list(naming, "transformer.h.{}.");
   // GGUF holds the maps as (out, in), as all others there
-  const bool gguf = naming == Naming::kGguf;
-  std::vector<TensorPart> out{{"embed.W_E", gguf ? "token_embd.weight" : "transformer.wte.weight"},
-                              {"pos_embed.W_pos", gguf ? "position_embd.weight" : "transformer.wpe.weight"},
-                              {"ln_final.w", gguf ? "output_norm.weight" : "transformer.ln_f.weight"},
-                              {"ln_final.b", gguf ? "output_norm.bias" : "transformer.ln_f.bias"}};
-  if (config.unembedding && !config.tied)
-    out.push_back({"unembed.W_U", gguf ? "output.weight" : "lm_head.weight", true});
+  const bool transposed = naming == Naming::kGguf;
+  list.whole({"embed.W_E", "transformer.wte.weight", "token_embd.weight"});
+  list.whole({"pos_embed.W_pos", "transformer.wpe.weight", "position_embd.weight"});
+  list.whole({"ln_final.w", "transformer.ln_f.weight", "output_norm.weight"});
+  list.whole({"ln_final.b", "transformer.ln_f.bias", "output_norm.bias"});
+  if (config.unembedding && !config.tied) list.whole({"unembed.W_U", "lm_head.weight", "output.weight"}, true);
   const int64_t width = config.heads * config.head_width;
   for (int64_t block = 0; block < config.blocks; ++block) {
-    const std::string here = fmt::format("blocks.{}.", block);
-    const auto tensor = [&](const char* hugging_face, const char* in_gguf, const char* kind) {
-      return gguf ? fmt::format("blk.{}.{}.{}", block, in_gguf, kind)
-                  : fmt::format("transformer.h.{}.{}.{}", block, hugging_face, kind);
-    };
-    for (const Names& names : kNorms) {
-      out.push_back({here + names.parameter + ".w", tensor(names.hugging_face, names.gguf, "weight")});
-      out.push_back({here + names.parameter + ".b", tensor(names.hugging_face, names.gguf, "bias")});
-    }
+    for (const PartNames& names : kNorms) list.norm(block, names, true);
     // queries, keys and values of all heads side by side in one
     int64_t offset = 0;
-    for (const char* letter : {"Q", "K", "V"}) {
-      const OutputOrder order{.group = width, .stride = 0, .offset = offset};
-      out.push_back({here + "attn.W_" + letter, tensor("attn.c_attn", "attn_qkv", "weight"), gguf, order});
-      out.push_back({here + "attn.b_" + letter, tensor("attn.c_attn", "attn_qkv", "bias"), false, order});
+    for (const char* parameter : {"attn.?_Q", "attn.?_K", "attn.?_V"}) {
+      list.map(block, {parameter, "attn.c_attn", "attn_qkv"}, true, transposed, {.group = width, .offset = offset});
       offset += width;
     }
-    for (const Names& names : kMaps) {
-      const auto named = [&](char letter) { return here + with_letter(names.parameter, letter); };
-      out.push_back({named('W'), tensor(names.hugging_face, names.gguf, "weight"), gguf});
-      out.push_back({named('b'), tensor(names.hugging_face, names.gguf, "bias")});
-    }
+    for (const PartNames& names : kMaps) list.map(block, names, true, transposed);
   }
-  return out;
+  return list.take();
 }
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {

@@ -1,7 +1,5 @@
 // GPT-NeoX and Pythia: rotary positions on a part of each head, attention and feed-forward side by side or not.
 
-#include <fmt/format.h>
-
 #include "model/families/family.h"
 
 namespace headlight {
@@ -17,12 +15,7 @@ ModelConfig arrangement() {
 
 ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   ModelConfig config = arrangement();
-  config.vocabulary = json.size("vocab_size");
-  config.context = json.size_or("max_position_embeddings", 2048);
-  config.width = json.size("hidden_size");
-  config.blocks = json.blocks("num_hidden_layers");
-  config.heads = json.size("num_attention_heads");
-  config.feed_forward_width = json.size("intermediate_size");
+  json.sizes(config, 2048);
   config.norm_epsilon = json.number_or("layer_norm_eps", 1e-5, 1e-30, 0.5);
   config.feed_forward = json.activation("hidden_act", "gelu");
   config.parallel = json.boolean_or("use_parallel_residual", true);
@@ -45,57 +38,34 @@ ModelConfig from_gguf(GgufKeys& keys) {
   return config;
 }
 
-struct Names {
-  const char* parameter;
-  const char* hugging_face;
-  const char* gguf;
-};
-
-constexpr Names kNorms[] = {{"ln1", "input_layernorm", "attn_norm"}, {"ln2", "post_attention_layernorm", "ffn_norm"}};
-constexpr Names kMaps[] = {{"attn.?_O", "attention.dense", "attn_output"},
-                           {"mlp.?_in", "mlp.dense_h_to_4h", "ffn_up"},
-                           {"mlp.?_out", "mlp.dense_4h_to_h", "ffn_down"}};
+constexpr PartNames kNorms[] = {{"ln1", "input_layernorm", "attn_norm"},
+                                {"ln2", "post_attention_layernorm", "ffn_norm"}};
+constexpr PartNames kOutput = {"attn.?_O", "attention.dense", "attn_output"};
+constexpr PartNames kFeedForward[] = {{"mlp.?_in", "mlp.dense_h_to_4h", "ffn_up"},
+                                      {"mlp.?_out", "mlp.dense_4h_to_h", "ffn_down"}};
 
 std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
-  const bool gguf = naming == Naming::kGguf;
-  std::vector<TensorPart> out{{"embed.W_E", gguf ? "token_embd.weight" : "gpt_neox.embed_in.weight"},
-                              {"ln_final.w", gguf ? "output_norm.weight" : "gpt_neox.final_layer_norm.weight"},
-                              {"ln_final.b", gguf ? "output_norm.bias" : "gpt_neox.final_layer_norm.bias"}};
-  if (config.unembedding && !config.tied) {
-    out.push_back({"unembed.W_U", gguf ? "output.weight" : "embed_out.weight", true});
-  }
+  PartList list(naming, "gpt_neox.layers.{}.");
+  list.whole({"embed.W_E", "gpt_neox.embed_in.weight", "token_embd.weight"});
+  list.whole({"ln_final.w", "gpt_neox.final_layer_norm.weight", "output_norm.weight"});
+  list.whole({"ln_final.b", "gpt_neox.final_layer_norm.bias", "output_norm.bias"});
+  if (config.unembedding && !config.tied) list.whole({"unembed.W_U", "embed_out.weight", "output.weight"}, true);
   const int64_t k = config.head_width;
   for (int64_t block = 0; block < config.blocks; ++block) {
-    const std::string here = fmt::format("blocks.{}.", block);
-    const auto tensor = [&](const char* hugging_face, const char* in_gguf, const char* kind) {
-      return gguf ? fmt::format("blk.{}.{}.{}", block, in_gguf, kind)
-                  : fmt::format("gpt_neox.layers.{}.{}.{}", block, hugging_face, kind);
-    };
-    for (const Names& names : kNorms) {
-      out.push_back({here + names.parameter + ".w", tensor(names.hugging_face, names.gguf, "weight")});
-      out.push_back({here + names.parameter + ".b", tensor(names.hugging_face, names.gguf, "bias")});
-    }
+    for (const PartNames& names : kNorms) list.norm(block, names, true);
     // one tensor: a head's query, key and value follow each other; in GGUF all queries, all keys, all values
     int64_t which = 0;
-    for (const char* letter : {"Q", "K", "V"}) {
-      const OutputOrder order = gguf ? OutputOrder{.group = config.width, .stride = 0, .offset = which * config.width}
-                                     : OutputOrder{.group = k, .stride = 3 * k, .offset = which * k};
-      out.push_back(
-          {here + "attn.W_" + letter, tensor("attention.query_key_value", "attn_qkv", "weight"), true, order});
-      if (config.biases.query_key_value) {
-        out.push_back(
-            {here + "attn.b_" + letter, tensor("attention.query_key_value", "attn_qkv", "bias"), false, order});
-      }
+    for (const char* parameter : {"attn.?_Q", "attn.?_K", "attn.?_V"}) {
+      const OutputOrder order = naming == Naming::kGguf
+                                    ? OutputOrder{.group = config.width, .offset = which * config.width}
+                                    : OutputOrder{.group = k, .stride = 3 * k, .offset = which * k};
+      list.map(block, {parameter, "attention.query_key_value", "attn_qkv"}, config.biases.query_key_value, true, order);
       ++which;
     }
-    for (const Names& names : kMaps) {
-      const bool biased = names.parameter[0] == 'm' || config.biases.attention_output;
-      const auto named = [&](char letter) { return here + with_letter(names.parameter, letter); };
-      out.push_back({named('W'), tensor(names.hugging_face, names.gguf, "weight"), true});
-      if (biased) out.push_back({named('b'), tensor(names.hugging_face, names.gguf, "bias")});
-    }
+    list.map(block, kOutput, config.biases.attention_output, true);
+    for (const PartNames& names : kFeedForward) list.map(block, names, true, true);
   }
-  return out;
+  return list.take();
 }
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {
@@ -118,13 +88,7 @@ std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) 
   if (!misfit.empty()) return misfit;
   json["model_type"] = "gpt_neox";
   json["architectures"] = {c.unembedding ? "GPTNeoXForCausalLM" : "GPTNeoXModel"};
-  json["vocab_size"] = c.vocabulary;
-  json["max_position_embeddings"] = c.context;
-  json["hidden_size"] = c.width;
-  json["num_hidden_layers"] = c.blocks;
-  json["num_attention_heads"] = c.heads;
-  json["intermediate_size"] = c.feed_forward_width;
-  json["hidden_act"] = activation_name(c.feed_forward);
+  write_sizes(c, json);
   json["layer_norm_eps"] = c.norm_epsilon;
   json["use_parallel_residual"] = c.parallel;
   json["attention_bias"] = b.query_key_value;

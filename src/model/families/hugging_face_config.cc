@@ -46,6 +46,15 @@ std::vector<std::string> HuggingFaceConfig::texts(const char* key) {
   return has(key) ? read_.texts(key) : std::vector<std::string>{};
 }
 
+void HuggingFaceConfig::sizes(ModelConfig& config, int64_t context) {
+  config.vocabulary = size("vocab_size");
+  config.context = size_or("max_position_embeddings", context);
+  config.width = size("hidden_size");
+  config.blocks = blocks("num_hidden_layers");
+  config.heads = size("num_attention_heads");
+  config.feed_forward_width = size("intermediate_size");
+}
+
 void HuggingFaceConfig::demand(const char* key, bool only) {
   if (boolean_or(key, only) != only) {
     fail(key, only ? "false" : "true", "changes the mathematics and is not supported");
@@ -155,6 +164,16 @@ void HuggingFaceConfig::finish() {
   for (const char* key : kHarmless) read_.has(key);
   for (const char* key : {"is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder"}) demand(key, false);
   read_.finish();
+}
+
+void write_sizes(const ModelConfig& config, nlohmann::ordered_json& json) {
+  json["vocab_size"] = config.vocabulary;
+  json["max_position_embeddings"] = config.context;
+  json["hidden_size"] = config.width;
+  json["num_hidden_layers"] = config.blocks;
+  json["num_attention_heads"] = config.heads;
+  json["intermediate_size"] = config.feed_forward_width;
+  json["hidden_act"] = activation_name(config.feed_forward);
 }
 
 void write_rotary(const ModelConfig& config, nlohmann::ordered_json& json) {

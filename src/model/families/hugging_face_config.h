@@ -27,6 +27,10 @@ class HuggingFaceConfig {
   std::vector<std::string> texts(const char* key);  // empty when absent
   bool has(const char* key) { return read_.has(key); }
 
+  // The sizes under the names that most families have: vocab_size, max_position_embeddings (or `context`), hidden_size,
+  // num_hidden_layers, num_attention_heads, intermediate_size.
+  void sizes(ModelConfig& config, int64_t context);
+
   // Refuses another value than `only`, which is also what an absent key means.
   void demand(const char* key, bool only);
 
@@ -52,7 +56,9 @@ class HuggingFaceConfig {
   JsonReader read_;
 };
 
-// What families write alike: rope_parameters, layer_types, and the name of an activation.
+// What families write alike: the sizes as HuggingFaceConfig::sizes() reads them with hidden_act, rope_parameters,
+// layer_types, and the name of an activation.
+void write_sizes(const ModelConfig& config, nlohmann::ordered_json& json);
 void write_rotary(const ModelConfig& config, nlohmann::ordered_json& json);
 void write_layer_types(const ModelConfig& config, nlohmann::ordered_json& json);
 std::string activation_name(FeedForward kind);

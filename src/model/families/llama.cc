@@ -20,14 +20,9 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   ModelConfig config = arrangement();
   const std::string type = json.text_or("model_type", "");
   const bool is_qwen = type == "qwen2" || type == "qwen3";
-  config.vocabulary = json.size("vocab_size");
-  config.context = json.size_or("max_position_embeddings", type == "llama" ? 2048 : 32768);
-  config.width = json.size("hidden_size");
-  config.blocks = json.blocks("num_hidden_layers");
-  config.heads = json.size("num_attention_heads");
+  json.sizes(config, type == "llama" ? 2048 : 32768);
   config.key_value_heads = json.size_or("num_key_value_heads", config.heads);
   config.head_width = json.size_or("head_dim", type == "qwen3" ? 128 : 0);
-  config.feed_forward_width = json.size("intermediate_size");
   config.norm_epsilon = json.number_or("rms_norm_eps", 1e-6, 1e-30, 0.5);
   if (const std::string act = json.text_or("hidden_act", "silu"); act != "silu" && act != "swish") {
     json.fail("hidden_act", in_quotes(act), "expected silu");
@@ -60,77 +55,40 @@ ModelConfig from_gguf(GgufKeys& keys) {
   return config;
 }
 
-struct Names {
-  const char* parameter;
-  const char* hugging_face;
-  const char* gguf;
-  const char* llama2c;
-};
-
-// of a block: weights, then what some have besides
-constexpr Names kNorms[] = {{"ln1.w", "input_layernorm", "attn_norm", "attention_norm"},
-                            {"ln2.w", "post_attention_layernorm", "ffn_norm", "ffn_norm"}};
-constexpr Names kMaps[] = {
-    {"attn.?_Q", "self_attn.q_proj", "attn_q", "wq"},  {"attn.?_K", "self_attn.k_proj", "attn_k", "wk"},
-    {"attn.?_V", "self_attn.v_proj", "attn_v", "wv"},  {"attn.?_O", "self_attn.o_proj", "attn_output", "wo"},
-    {"mlp.?_gate", "mlp.gate_proj", "ffn_gate", "w1"}, {"mlp.?_in", "mlp.up_proj", "ffn_up", "w3"},
-    {"mlp.?_out", "mlp.down_proj", "ffn_down", "w2"},
-};
-
-std::string tensor_name(const Names& names, Naming naming, int64_t block, const char* kind) {
-  switch (naming) {
-    case Naming::kHuggingFace:
-      return fmt::format("model.layers.{}.{}.{}", block, names.hugging_face, kind);
-    case Naming::kGguf:
-      return fmt::format("blk.{}.{}.{}", block, names.gguf, kind);
-    case Naming::kLlama2c:
-      return fmt::format("{}.{}", names.llama2c, block);
-  }
-  return "";
-}
-
-// of W_Q and W_K where the file turns neighbouring coordinates
-OutputOrder pairs_of(const ModelConfig& config) {
-  return {.group = config.head_width, .stride = config.head_width, .paired_width = config.rotary_width};
-}
-
-bool has_bias(const ModelConfig& config, const std::string& parameter) {
-  if (parameter.rfind("mlp.", 0) == 0) return config.biases.feed_forward;
-  return parameter == "attn.?_O" ? config.biases.attention_output : config.biases.query_key_value;
-}
-
-void add_block(const ModelConfig& config, Naming naming, int64_t block, std::vector<TensorPart>& out) {
-  const std::string prefix = fmt::format("blocks.{}.", block);
-  for (const Names& names : kNorms) {
-    out.push_back({prefix + names.parameter, tensor_name(names, naming, block, "weight")});
-  }
-  for (const Names& names : kMaps) {
-    const std::string pattern = names.parameter;
-    const auto named = [&](char letter) { return prefix + with_letter(pattern, letter); };
-    const bool turned = pattern == "attn.?_Q" || pattern == "attn.?_K";
-    const OutputOrder order =
-        turned && config.rotary_pairs == RotaryPairs::kAdjacent ? pairs_of(config) : OutputOrder{};
-    out.push_back({named('W'), tensor_name(names, naming, block, "weight"), true, order});
-    if (has_bias(config, pattern)) out.push_back({named('b'), tensor_name(names, naming, block, "bias"), false, order});
-  }
-  if (!config.query_key_norm) return;
-  for (const Names& names : {Names{"attn.norm_q.w", "self_attn.q_norm", "attn_q_norm", ""},
-                             Names{"attn.norm_k.w", "self_attn.k_norm", "attn_k_norm", ""}}) {
-    out.push_back({prefix + names.parameter, tensor_name(names, naming, block, "weight")});
-  }
-}
+constexpr PartNames kNorms[] = {{"ln1", "input_layernorm", "attn_norm", "attention_norm"},
+                                {"ln2", "post_attention_layernorm", "ffn_norm", "ffn_norm"}};
+constexpr PartNames kHeadNorms[] = {{"attn.norm_q", "self_attn.q_norm", "attn_q_norm"},
+                                    {"attn.norm_k", "self_attn.k_norm", "attn_k_norm"}};
+constexpr PartNames kTurned[] = {{"attn.?_Q", "self_attn.q_proj", "attn_q", "wq"},
+                                 {"attn.?_K", "self_attn.k_proj", "attn_k", "wk"}};
+constexpr PartNames kValue = {"attn.?_V", "self_attn.v_proj", "attn_v", "wv"};
+constexpr PartNames kOutput = {"attn.?_O", "self_attn.o_proj", "attn_output", "wo"};
+constexpr PartNames kFeedForward[] = {{"mlp.?_gate", "mlp.gate_proj", "ffn_gate", "w1"},
+                                      {"mlp.?_in", "mlp.up_proj", "ffn_up", "w3"},
+                                      {"mlp.?_out", "mlp.down_proj", "ffn_down", "w2"}};
 
 std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
-  const auto named = [&](const char* hugging_face, const char* gguf, const char* llama2c) {
-    return naming == Naming::kHuggingFace ? hugging_face : naming == Naming::kGguf ? gguf : llama2c;
-  };
-  std::vector<TensorPart> out{{"embed.W_E", named("model.embed_tokens.weight", "token_embd.weight", "tok_embeddings")},
-                              {"ln_final.w", named("model.norm.weight", "output_norm.weight", "norm")}};
-  if (config.unembedding && !config.tied) {
-    out.push_back({"unembed.W_U", named("lm_head.weight", "output.weight", "output"), true});
+  PartList list(naming, "model.layers.{}.");
+  list.whole({"embed.W_E", "model.embed_tokens.weight", "token_embd.weight", "tok_embeddings"});
+  list.whole({"ln_final.w", "model.norm.weight", "output_norm.weight", "norm"});
+  if (config.unembedding && !config.tied)
+    list.whole({"unembed.W_U", "lm_head.weight", "output.weight", "output"}, true);
+  // of W_Q and W_K where the file turns neighbouring coordinates
+  OutputOrder order;
+  if (config.rotary_pairs == RotaryPairs::kAdjacent) {
+    order = {.group = config.head_width, .stride = config.head_width, .paired_width = config.rotary_width};
   }
-  for (int64_t block = 0; block < config.blocks; ++block) add_block(config, naming, block, out);
-  return out;
+  const Biases& biases = config.biases;
+  for (int64_t block = 0; block < config.blocks; ++block) {
+    for (const PartNames& names : kNorms) list.norm(block, names, false);
+    for (const PartNames& names : kTurned) list.map(block, names, biases.query_key_value, true, order);
+    list.map(block, kValue, biases.query_key_value, true);
+    list.map(block, kOutput, biases.attention_output, true);
+    for (const PartNames& names : kFeedForward) list.map(block, names, biases.feed_forward, true);
+    if (!config.query_key_norm) continue;
+    for (const PartNames& names : kHeadNorms) list.norm(block, names, false);
+  }
+  return list.take();
 }
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {
@@ -167,15 +125,9 @@ std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) 
                            : type == "mistral" ? "Mistral"
                                                : "Llama";
   json["architectures"] = {name + (c.unembedding ? "ForCausalLM" : "Model")};
-  json["vocab_size"] = c.vocabulary;
-  json["max_position_embeddings"] = c.context;
-  json["hidden_size"] = c.width;
-  json["num_hidden_layers"] = c.blocks;
-  json["num_attention_heads"] = c.heads;
+  write_sizes(c, json);
   json["num_key_value_heads"] = c.key_value_heads;
   json["head_dim"] = c.head_width;
-  json["intermediate_size"] = c.feed_forward_width;
-  json["hidden_act"] = activation_name(c.feed_forward);
   json["rms_norm_eps"] = c.norm_epsilon;
   json["tie_word_embeddings"] = c.tied;
   if (type == "llama" || type == "qwen3") json["attention_bias"] = b.attention_output;

@@ -34,10 +34,4 @@ struct TensorPart {
   OutputOrder order{};
 };
 
-// "attn.?_Q" with the letter of a weight, W, or a bias, b.
-inline std::string with_letter(std::string pattern, char letter) {
-  pattern[pattern.find('?')] = letter;
-  return pattern;
-}
-
 }  // namespace headlight

@@ -17,9 +17,9 @@ inline ModelConfig with_halves(ModelConfig config) {
   return config;
 }
 
-// A model of `config` that keeps its matrices as `matrices`. Every tensor is found and its shape checked before memory is taken for weights. Throws Error
-// (bad data) naming the tensor: missing, of another shape, or one that belongs to no part of the model and is not among
-// `family.skipped`.
+// A model of `config` that keeps its matrices as `matrices`. Every tensor is found and its shape checked before memory
+// is taken for weights. Throws Error (bad data) naming the tensor: missing, of another shape, or one that belongs to no
+// part of the model and is not among `family.skipped`.
 Model load_parts(const ModelConfig& config, const Family& family, const std::vector<TensorPart>& parts,
                  const TensorFile& file, DType matrices);
 

@@ -71,6 +71,7 @@ TEST(BadConfig, MissingSizesAreNamed) {
       {"gpt2", {"n_embd", "n_layer", "n_head", "vocab_size"}},
       {"gpt_neox", {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}},
       {"llama", {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}},
+      {"starcoder2", {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}},
       {"bert", {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}}};
   for (const auto& [family, keys] : needed) {
     for (const std::string& key : keys) {
@@ -119,6 +120,8 @@ TEST(BadConfig, WhatChangesTheMathematicsIsRefusedByName) {
        {{"layer_types", {"sliding_attention"}},
         {"layer_types", {"sliding_attention", "linear_attention"}},
         {"layer_types", "full_attention"}}},
+      {"starcoder2",
+       {{"sliding_window", 0}, {"layer_types", {"full_attention", "full_attention"}}, {"use_bias", "no"}}},
       {"bert", {{"is_decoder", true}, {"position_embedding_type", "relative_key"}, {"hidden_act", "mish"}}},
   };
   for (const auto& [family, changes] : unknown) {

@@ -92,6 +92,21 @@ std::vector<Case> cases() {
     bert(c);
     c.unembedding = false;
   });
+  const auto starcoder2 = [](ModelConfig& c) {
+    c.feed_forward = FeedForward::kGeluTanh;
+    c.key_value_heads = 1;
+  };
+  add("starcoder2", [&](ModelConfig& c) {
+    starcoder2(c);
+    c.tied = true;
+    c.window = 3;
+    c.head_width = 6;
+  });
+  add("starcoder2", [&](ModelConfig& c) {
+    starcoder2(c);
+    c.biases = {.query_key_value = false, .attention_output = false, .feed_forward = false};
+    c.rotary_scaling = {.kind = RotaryScalingKind::kLinear, .factor = 2};
+  });
   return list;
 }
 

@@ -8,6 +8,7 @@ Family llama_family();
 Family gpt2_family();
 Family gpt_neox_family();
 Family bert_family();
+Family starcoder2_family();
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
@@ -15,6 +16,7 @@ const std::vector<Family>& families() {
       gpt2_family(),
       gpt_neox_family(),
       bert_family(),
+      starcoder2_family(),
   };
   return all;
 }

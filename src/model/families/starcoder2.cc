@@ -22,7 +22,7 @@ ModelConfig from_hugging_face(HuggingFaceConfig& json) {
   json.rotary(config);
   config.window = json.size_or("sliding_window", 0);
   for (const char* key : {"residual_dropout", "embedding_dropout"}) json.has(key);  // of training
-  // published checkpoints carry these of the code that trained them; the library reads none of them
+  // checkpoints may carry these of the code that trained them; the library reads none of them
   for (const char* key : {"activation_function", "attention_softmax_in_fp32", "layer_norm_epsilon", "mlp_type",
                           "norm_type", "scale_attention_softmax_in_fp32", "scale_attn_weights"}) {
     json.has(key);

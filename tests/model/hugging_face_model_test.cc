@@ -195,6 +195,7 @@ TEST_F(HuggingFaceModel, NamesTheKeyThatItCannotHonour) {
   };
   has(refusal("\"silu\"", "\"tanh\""), "hidden_act");
   has(refusal("\"default\"", "\"longrope\", \"factor\": 2"), "rope_type");
+  has(refusal("\"hidden_size\"", "\"partial_rotary_factor\": 0.5, \"hidden_size\""), "partial_rotary_factor");
   has(refusal("\"hidden_size\"", "\"attn_logit_softcapping\": 50, \"hidden_size\""), "attn_logit_softcapping");
   has(refusal("\"llama\"", "\"mamba\""), "mamba");
   has(refusal("\"num_attention_heads\": 3", "\"num_attention_heads\": 0"), "num_attention_heads");

@@ -103,7 +103,8 @@ void HuggingFaceConfig::scaling(JsonReader& read, ModelConfig& config) {
       number_or("attention_factor", over > 0 && under > 0 ? magnitude(over) / magnitude(under) : magnitude(1));
 }
 
-void HuggingFaceConfig::rotary(ModelConfig& config, double part) {
+void HuggingFaceConfig::rotary(ModelConfig& config, std::optional<double> usual_part) {
+  double part = usual_part.value_or(1);
   config.positions = Positions::kRotary;
   config.rotary_pairs = RotaryPairs::kHalves;
   config.rotary_base = 10000;
@@ -118,6 +119,9 @@ void HuggingFaceConfig::rotary(ModelConfig& config, double part) {
     if (read.has("partial_rotary_factor")) part = read.number("partial_rotary_factor", 0, 1);
     scaling(read, config);
     read.finish();
+  }
+  if (!usual_part && part != 1) {
+    fail("partial_rotary_factor", fmt::format("{}", part), "expected 1: the library turns whole heads in this family");
   }
   const int64_t width = config.head_width != 0 ? config.head_width : config.width / std::max<int64_t>(1, config.heads);
   config.rotary_width = static_cast<int64_t>(static_cast<double>(width) * part);

@@ -37,8 +37,9 @@ class HuggingFaceConfig {
   // `key` as one of the activations without a gate: relu, gelu, gelu_new, ...
   FeedForward activation(const char* key, const std::string& otherwise);
   // Base, width and scaling of rotary positions from rope_theta and rope_scaling or from rope_parameters.
-  // `part` is the part of a head that is turned unless a key says otherwise.
-  void rotary(ModelConfig& config, double part = 1);
+  // `part` is the part of a head that is turned unless a key says otherwise; absent: a family that always turns all of
+  // it, where such a key is refused.
+  void rotary(ModelConfig& config, std::optional<double> part = std::nullopt);
   // Windows of the blocks from layer_types, or from what the older keys say of block i.
   void windows(ModelConfig& config, int64_t window, int64_t first_block);
   // Whether the checkpoint holds the unembedding: what `architectures` says, and true when it says nothing.

@@ -43,13 +43,13 @@ void read(uint8_t choice, const std::string& bytes) {
       model_config_from_json(bytes, "fuzz");
       break;
     case 2:
-      load_gguf(File(bytes).path());
+      load_gguf(File(bytes).path(), DType::kF32);
       break;
     case 3:
       gguf_tokenizer(File(bytes).path());
       break;
     default:
-      load_llama2c(File(bytes).path());
+      load_llama2c(File(bytes).path(), DType::kF32);
   }
 }
 

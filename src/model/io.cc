@@ -9,6 +9,7 @@
 #include "headlight/model/model.h"
 #include "headlight/text/tokenizer_metadata.h"
 #include "model/families/foreign_models.h"
+#include "model/load_parameter.h"
 
 namespace headlight {
 namespace {
@@ -96,15 +97,9 @@ Model load_model(const std::filesystem::path& path, DType matrices) {
   for (const Parameter& p : table.all()) file.tensor(p.name, p.shape);
   Model model(config, matrices);
   for (const Parameter& p : table.all()) {
-    const int index = table.find(p.name);
-    const StoredTensor& tensor = file.tensor(p.name, p.shape);
-    if (matrices == DType::kF32 || p.shape.size() == 1) {
-      read_floats(tensor, {model.vector(index).data, static_cast<std::size_t>(p.count)});
-      continue;
-    }
-    Buffer<float> wide(p.count);
-    read_floats(tensor, {wide.data(), static_cast<std::size_t>(p.count)});
-    model.set_matrix(index, wide.view<1>({p.count}));
+    load_parameter(model, table.find(p.name), [&](float* to) {
+      read_floats(file.tensor(p.name, p.shape), {to, static_cast<std::size_t>(p.count)});
+    });
   }
   return model;
 }

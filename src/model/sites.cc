@@ -3,33 +3,10 @@
 #include <algorithm>
 
 #include "headlight/base/error.h"
+#include "model/wildcard.h"
 
 namespace headlight {
 namespace {
-
-// whether `text` matches `pattern`, in which * stands for any run of characters
-bool matches(const std::string& pattern, const std::string& text) {
-  std::size_t p = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string::npos;
-  std::size_t after_star = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      after_star = t;
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p;
-      ++t;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      t = ++after_star;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 int64_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<int64_t> row(b.size() + 1);
@@ -87,7 +64,7 @@ std::vector<int> SiteTable::match(const std::string& pattern) const {
   if (pattern.find('*') == std::string::npos) return {find(pattern)};
   std::vector<int> found;
   for (const std::string& name : names_) {
-    if (matches(pattern, name)) found.push_back(by_name_.at(name));
+    if (matches_wildcard(pattern, name)) found.push_back(by_name_.at(name));
   }
   if (found.empty()) throw LogicError("site " + pattern, "no site of this model matches");
   return found;

@@ -7,21 +7,11 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/thread_pool.h"
+#include "model/load_parameter.h"
+#include "model/wildcard.h"
 
 namespace headlight {
 namespace {
-
-// `*` stands for any run of characters
-bool matches(std::string_view pattern, std::string_view name) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (name.substr(0, star) != pattern.substr(0, star)) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (std::size_t at = star; at <= name.size(); ++at) {
-    if (matches(rest, name.substr(at))) return true;
-  }
-  return false;
-}
 
 // The names under which files hold what `name` names: as it is, without the prefix, and BERT's old names of norms.
 std::vector<std::string> spellings(const std::string& name, const std::string& prefix) {
@@ -98,7 +88,7 @@ class Loader {
 
   void demand_known(const std::string& name) const {
     for (const std::string& pattern : family_.skipped) {
-      if (matches(pattern, name) || matches(pattern, family_.prefix + name)) return;
+      if (matches_wildcard(pattern, name) || matches_wildcard(pattern, family_.prefix + name)) return;
     }
     // a tied model may store its embedding a second time
     if (name == "lm_head.weight" || name == "embed_out.weight") return;
@@ -186,17 +176,9 @@ Model load_parts(const ModelConfig& config, const Family& family, const std::vec
   Loader loader(family, file);
   loader.find_all(shapes_of(table, parts));
   Model model(config, matrices);
-  Buffer<float> wide;
   for (const TensorPart& part : parts) {
     const int index = table.find(part.parameter);
-    const Parameter& parameter = table[index];
-    if (matrices == DType::kF32 || parameter.shape.size() == 1) {
-      loader.load(part, parameter, model.vector(index).data);
-      continue;
-    }
-    if (wide.count() < parameter.count) wide = Buffer<float>(parameter.count);
-    loader.load(part, parameter, wide.data());
-    model.set_matrix(index, wide.view<1>({parameter.count}));
+    load_parameter(model, index, [&](float* to) { loader.load(part, table[index], to); });
   }
   return model;
 }

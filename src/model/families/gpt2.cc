@@ -69,20 +69,18 @@ std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {
   const Biases& b = c.biases;
-  const std::string misfit = first_misfit({
-      {c.norm == NormKind::kLayerNorm, "norm " + to_string(c.norm)},
-      {c.norm_placement == NormPlacement::kPre, "norm_placement post"},
-      {c.feed_forward != FeedForward::kNone && c.feed_forward != FeedForward::kSiluGated,
-       "feed_forward " + to_string(c.feed_forward)},
-      {c.positions == Positions::kLearned, "positions " + to_string(c.positions)},
-      {!c.parallel, "parallel"},
-      {c.causal, "a bidirectional model"},
-      {c.key_value_heads == c.heads, "grouped heads"},
-      {c.heads * c.head_width == c.width && c.value_width == c.head_width, "heads that are not width / heads wide"},
-      {c.token_types == 0 && !c.embedding_norm && !c.prediction_head, "the ends of BERT"},
-      {!c.query_key_norm && c.window == 0, "norms of queries and keys, and windows"},
-      {b.query_key_value && b.attention_output && b.feed_forward && b.norms && !b.unembedding, "maps without biases"},
-  });
+  const std::string misfit =
+      first_of({layer_norm_misfit(c), decoder_misfit(c),
+                first_misfit({
+                    {c.positions == Positions::kLearned, "positions " + to_string(c.positions)},
+                    {!c.parallel, "parallel"},
+                    {c.key_value_heads == c.heads, "grouped heads"},
+                    {c.heads * c.head_width == c.width && c.value_width == c.head_width,
+                     "heads that are not width / heads wide"},
+                    {!c.query_key_norm && c.window == 0, "norms of queries and keys, and windows"},
+                    {b.query_key_value && b.attention_output && b.feed_forward && b.norms && !b.unembedding,
+                     "maps without biases"},
+                })});
   if (!misfit.empty()) return misfit;
   json["model_type"] = "gpt2";
   json["architectures"] = {c.unembedding ? "GPT2LMHeadModel" : "GPT2Model"};

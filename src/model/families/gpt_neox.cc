@@ -70,21 +70,15 @@ std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {
   const Biases& b = c.biases;
-  const std::string misfit = first_misfit({
-      {c.norm == NormKind::kLayerNorm, "norm " + to_string(c.norm)},
-      {c.norm_placement == NormPlacement::kPre, "norm_placement post"},
-      {c.feed_forward != FeedForward::kNone && c.feed_forward != FeedForward::kSiluGated,
-       "feed_forward " + to_string(c.feed_forward)},
-      {c.positions == Positions::kRotary, "positions " + to_string(c.positions)},
-      {c.rotary_pairs == RotaryPairs::kHalves, "rotary_pairs adjacent"},
-      {c.rotary_scaling.kind != RotaryScalingKind::kListed, "rotary_scaling listed"},
-      {c.causal, "a bidirectional model"},
-      {c.key_value_heads == c.heads, "grouped heads"},
-      {c.heads * c.head_width == c.width && c.value_width == c.head_width, "heads that are not width / heads wide"},
-      {c.token_types == 0 && !c.embedding_norm && !c.prediction_head, "the ends of BERT"},
-      {!c.query_key_norm && c.window == 0, "norms of queries and keys, and windows"},
-      {b.query_key_value == b.attention_output && b.feed_forward && b.norms && !b.unembedding, "these biases"},
-  });
+  const std::string misfit = first_of(
+      {layer_norm_misfit(c), rotary_misfit(c), decoder_misfit(c),
+       first_misfit({
+           {c.key_value_heads == c.heads, "grouped heads"},
+           {c.heads * c.head_width == c.width && c.value_width == c.head_width,
+            "heads that are not width / heads wide"},
+           {!c.query_key_norm && c.window == 0, "norms of queries and keys, and windows"},
+           {b.query_key_value == b.attention_output && b.feed_forward && b.norms && !b.unembedding, "these biases"},
+       })});
   if (!misfit.empty()) return misfit;
   json["model_type"] = "gpt_neox";
   json["architectures"] = {c.unembedding ? "GPTNeoXForCausalLM" : "GPTNeoXModel"};

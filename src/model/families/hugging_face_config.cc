@@ -220,6 +220,37 @@ std::string first_misfit(std::initializer_list<std::pair<bool, std::string>> dem
   return "";
 }
 
+std::string layer_norm_misfit(const ModelConfig& c) {
+  return first_misfit({
+      {c.norm == NormKind::kLayerNorm, "norm " + to_string(c.norm)},
+      {c.norm_placement == NormPlacement::kPre, "norm_placement post"},
+      {c.feed_forward != FeedForward::kNone && c.feed_forward != FeedForward::kSiluGated,
+       "feed_forward " + to_string(c.feed_forward)},
+  });
+}
+
+std::string rotary_misfit(const ModelConfig& c) {
+  return first_misfit({
+      {c.positions == Positions::kRotary, "positions " + to_string(c.positions)},
+      {c.rotary_pairs == RotaryPairs::kHalves, "rotary_pairs adjacent"},
+      {c.rotary_scaling.kind != RotaryScalingKind::kListed, "rotary_scaling listed"},
+  });
+}
+
+std::string decoder_misfit(const ModelConfig& c) {
+  return first_misfit({
+      {c.causal, "a bidirectional model"},
+      {c.token_types == 0 && !c.embedding_norm && !c.prediction_head, "the ends of BERT"},
+  });
+}
+
+std::string first_of(std::initializer_list<std::string> misfits) {
+  for (const std::string& misfit : misfits) {
+    if (!misfit.empty()) return misfit;
+  }
+  return "";
+}
+
 std::string activation_name(FeedForward kind) {
   switch (kind) {
     case FeedForward::kRelu:

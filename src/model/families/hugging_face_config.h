@@ -66,5 +66,12 @@ std::string activation_name(FeedForward kind);
 
 // What the first demand that does not hold is about; "" when all hold.
 std::string first_misfit(std::initializer_list<std::pair<bool, std::string>> demands);
+// What several families demand alike: LayerNorm before and a feed-forward layer without a gate; rotary positions that
+// rope_parameters can say; a decoder without BERT's ends.
+std::string layer_norm_misfit(const ModelConfig& config);
+std::string rotary_misfit(const ModelConfig& config);
+std::string decoder_misfit(const ModelConfig& config);
+// The first of these that is not "".
+std::string first_of(std::initializer_list<std::string> misfits);
 
 }  // namespace headlight

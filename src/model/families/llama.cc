@@ -100,24 +100,21 @@ std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) 
                            : has_windows                              ? "mistral"
                                                                       : "llama";
   const bool is_qwen = type[0] == 'q';
-  const std::string misfit = first_misfit({
-      {c.norm == NormKind::kRmsNorm, "norm " + to_string(c.norm)},
-      {c.norm_placement == NormPlacement::kPre, "norm_placement post"},
-      {c.feed_forward == FeedForward::kSiluGated, "feed_forward " + to_string(c.feed_forward)},
-      {c.positions == Positions::kRotary, "positions " + to_string(c.positions)},
-      {c.rotary_pairs == RotaryPairs::kHalves, "rotary_pairs adjacent"},
-      {c.rotary_scaling.kind != RotaryScalingKind::kListed, "rotary_scaling listed"},
-      {c.rotary_width == c.head_width, fmt::format("rotary_width {}", c.rotary_width)},
-      {!c.parallel, "parallel"},
-      {c.causal, "a bidirectional model"},
-      {c.value_width == c.head_width, fmt::format("value_width {}", c.value_width)},
-      {c.token_types == 0 && !c.embedding_norm && !c.prediction_head, "the ends of BERT"},
-      {!b.unembedding, "a bias of the unembedding"},
-      {b.attention_output ? b.query_key_value && type != "mistral" : !b.query_key_value || is_qwen,
-       "biases of these maps"},
-      {!b.feed_forward || type == "llama", "biases of feed-forward layers in " + type},
-      {!some_windows || is_qwen, "windows in some blocks"},
-  });
+  const std::string misfit =
+      first_of({rotary_misfit(c), decoder_misfit(c),
+                first_misfit({
+                    {c.norm == NormKind::kRmsNorm, "norm " + to_string(c.norm)},
+                    {c.norm_placement == NormPlacement::kPre, "norm_placement post"},
+                    {c.feed_forward == FeedForward::kSiluGated, "feed_forward " + to_string(c.feed_forward)},
+                    {c.rotary_width == c.head_width, fmt::format("rotary_width {}", c.rotary_width)},
+                    {!c.parallel, "parallel"},
+                    {c.value_width == c.head_width, fmt::format("value_width {}", c.value_width)},
+                    {!b.unembedding, "a bias of the unembedding"},
+                    {b.attention_output ? b.query_key_value && type != "mistral" : !b.query_key_value || is_qwen,
+                     "biases of these maps"},
+                    {!b.feed_forward || type == "llama", "biases of feed-forward layers in " + type},
+                    {!some_windows || is_qwen, "windows in some blocks"},
+                })});
   if (!misfit.empty()) return misfit;
   json["model_type"] = type;
   const std::string name = type == "qwen2"     ? "Qwen2"

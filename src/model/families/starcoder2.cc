@@ -51,24 +51,17 @@ std::vector<TensorPart> parts(const ModelConfig& config, Naming naming) {
 
 std::string to_hugging_face(const ModelConfig& c, nlohmann::ordered_json& json) {
   const Biases& b = c.biases;
-  const std::string misfit = first_misfit({
-      {c.norm == NormKind::kLayerNorm, "norm " + to_string(c.norm)},
-      {c.norm_placement == NormPlacement::kPre, "norm_placement post"},
-      {c.feed_forward != FeedForward::kNone && c.feed_forward != FeedForward::kSiluGated,
-       "feed_forward " + to_string(c.feed_forward)},
-      {c.positions == Positions::kRotary, "positions " + to_string(c.positions)},
-      {c.rotary_pairs == RotaryPairs::kHalves, "rotary_pairs adjacent"},
-      {c.rotary_scaling.kind != RotaryScalingKind::kListed, "rotary_scaling listed"},
-      {c.rotary_width == c.head_width, fmt::format("rotary_width {}", c.rotary_width)},
-      {!c.parallel, "parallel"},
-      {c.causal, "a bidirectional model"},
-      {c.value_width == c.head_width, fmt::format("value_width {}", c.value_width)},
-      {c.token_types == 0 && !c.embedding_norm && !c.prediction_head, "the ends of BERT"},
-      {!c.query_key_norm, "norms of queries and keys"},
-      {c.windowed_blocks.empty(), "windows in some blocks"},
-      {b.query_key_value == b.feed_forward && b.attention_output == b.feed_forward && b.norms && !b.unembedding,
-       "these biases"},
-  });
+  const std::string misfit = first_of(
+      {layer_norm_misfit(c), rotary_misfit(c), decoder_misfit(c),
+       first_misfit({
+           {c.rotary_width == c.head_width, fmt::format("rotary_width {}", c.rotary_width)},
+           {!c.parallel, "parallel"},
+           {c.value_width == c.head_width, fmt::format("value_width {}", c.value_width)},
+           {!c.query_key_norm, "norms of queries and keys"},
+           {c.windowed_blocks.empty(), "windows in some blocks"},
+           {b.query_key_value == b.feed_forward && b.attention_output == b.feed_forward && b.norms && !b.unembedding,
+            "these biases"},
+       })});
   if (!misfit.empty()) return misfit;
   json["model_type"] = "starcoder2";
   json["architectures"] = {c.unembedding ? "Starcoder2ForCausalLM" : "Starcoder2Model"};

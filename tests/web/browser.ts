@@ -53,7 +53,13 @@ export async function open(browser: Browser, path: string, options: BrowserConte
   page.on("request", (request) => request.url() !== address && trouble.push(`request: ${request.url()}`));
   if (before) await page.addInitScript(before);
   await page.goto(address);
+  await nextFrame(page);
   return { page, trouble, close: () => context.close() };
+}
+
+/** Until what follows a frame has been drawn: maps and charts fit themselves to the window once it is laid out. */
+function nextFrame(page: Page): Promise<void> {
+  return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
 }
 
 /** Red, green, blue and alpha of a canvas at a share of its width and height. */

@@ -176,6 +176,20 @@ describe("the large map", () => {
     expect(await labels.count()).toBe(0);
   });
 
+  it("moves axes and cells together when a key moves the window", async () => {
+    const page = await show(folder.report("followed.html", sampleReport(kLong)));
+    const current = await page.locator(".map-window").evaluate(async (window) => {
+      const counts: number[] = [];
+      for (const key of ["+", "+", "+", "Home", "End"]) {
+        window.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+        for (let i = 0; i < 20; ++i) await null; // what the key set off is drawn, and no frame has passed
+        counts.push(document.querySelectorAll(".axis .label.current").length);
+      }
+      return counts;
+    });
+    expect(current).toEqual([2, 2, 2, 2, 2]);
+  });
+
   it("draws what is stored: strong cells differ from weak ones, what is not visible stays clear", async () => {
     const page = await show();
     const pixel = (query: number, key: number) =>

@@ -53,10 +53,13 @@ export function MapView({ label, text, weights, cursor, scale, onCursor }: Props
     return onRepaint(paint);
   }, [weights, scale, cell, side, scroll.x, scroll.y]);
 
+  const follow = ({ scrollLeft: x, scrollTop: y }: Element) => setScrolled((was) => (was.x === x && was.y === y ? was : { x, y }));
+
   const show = ({ query, key }: Cursor) => {
     const box = scroller.current!;
     box.scrollTop = revealing(box.scrollTop, side, query * cell, cell);
     box.scrollLeft = revealing(box.scrollLeft, side, key * cell, cell);
+    follow(box); // the scroll event comes a frame later: until then axes and cells would stand where they were
   };
 
   useLayoutEffect(() => show(cursor), [cell, side]);
@@ -109,7 +112,7 @@ export function MapView({ label, text, weights, cursor, scale, onCursor }: Props
         onKeyDown={onKeyDown}
         onPointerMove={onPointerMove}
         onClick={onClick}
-        onScroll={(event) => setScrolled({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop })}
+        onScroll={(event) => follow(event.currentTarget)}
       >
         <div class="map-sheet" style={{ width: `${total}px`, height: `${total}px` }}>
           <canvas ref={canvas} />

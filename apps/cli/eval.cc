@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "command.h"
 #include "encoded_text.h"
@@ -13,6 +15,7 @@
 #include "headlight/explain/in_context.h"
 #include "headlight/train/evaluate.h"
 #include "numbers.h"
+#include "predicted.h"
 #include "results.h"
 #include "subject.h"
 #include "table.h"
@@ -30,14 +33,17 @@ class Eval : public Command {
         "work",
         "loss, perplexity and accuracy on sequences never trained on",
         "Of a run without further options: the validation part of its own data. Losses are in nats per target. A span "
-        "is "
-        "an unbroken run of targets of one kind, such as a part name; it is right when every token of it is the "
-        "model's "
-        "first choice. The in-context score is the mean loss at a late token minus that at an early one: negative when "
-        "the context helps.",
+        "is an unbroken run of targets of one kind, such as a part name; it is right when every token of it is the "
+        "model's first choice. The in-context score is the mean loss at a late token minus that at an early one: "
+        "negative when the context helps."
+        "\n\n"
+        "With --per-token the JSON object holds each sequence's ids (what the model saw, then the last token that it "
+        "predicted), their texts, and their losses: null where a token was not predicted, as the first, or was counted "
+        "in the sequence before.",
         {{"headlight eval runs/a", "on the validation part of its own data"},
          {"headlight eval runs/text --data other.txt", "on the whole of another text"},
          {"headlight eval SmolLM2-135M.gguf --data other.txt --context 512", "with the model's own tokenizer"},
+         {"headlight eval SmolLM2-135M.gguf --text 'one two three one two' --per-token", "token by token"},
          {"headlight eval runs/repeats --task repeats", "on a task"}}};
   }
 
@@ -47,6 +53,9 @@ class Eval : public Command {
     options.text("--text", "TEXT", text_, "one text instead of a file");
     add_start_option(options, start_);
     options.integer("--windows", windows_, {0, 1 << 30}, "sequences of --data, spread evenly", "all");
+    options.group("output");
+    options.flag("--per-token", per_token_,
+                 "the loss of each token too; without --json of one short text, or the worst");
     options.group("machine");
     add_weights_option(options, model_);
     add_compute_options(options, threads_);
@@ -59,26 +68,43 @@ class Eval : public Command {
     if (source->tokenizer() != subject.tokenizer && source->tokenizer()->to_json() != subject.tokenizer->to_json()) {
       throw Error(ErrorKind::kUsage, "", fmt::format("{} knows other tokens than this data has", subject.name));
     }
-    const int64_t batch = sequences_at_once(subject.model.config(), source->context());
-    const Evaluation evaluation = Evaluator(subject.model, source, batch).run(subject.model);
-    // one target has nothing later to be compared with
-    std::optional<InContextScore> in_context;
-    if (source->context() > 1) {
-      in_context = in_context_score(subject.model, validation_batch(*source, kInContextSequences));
-    }
+    const Results results = evaluate(subject.model, source);
     if (console.wants_json()) {
       nlohmann::ordered_json json{{"model", subject.name}, {"data", name_of(subject)}};
       if (is_text()) json["start_token"] = cli::json_of(start_token(subject, start_));
-      json.update(cli::json_of(evaluation));
-      if (in_context) json["in_context"] = json_of(*in_context);
+      json.update(cli::json_of(results.evaluation));
+      if (results.in_context) json["in_context"] = json_of(*results.in_context);
+      if (per_token_) json["per_token"] = cli::json_of(results.sequences, *subject.tokenizer);
       console.print_json(json);
     } else {
-      print(subject, evaluation, in_context, console);
+      print(subject, results.evaluation, results.in_context, console);
+      if (per_token_) console.print("\n" + predicted_text(results.sequences, *subject.tokenizer, console.out()));
     }
     return 0;
   }
 
  private:
+  struct Results {
+    Evaluation evaluation;
+    std::optional<InContextScore> in_context{};
+    std::vector<PredictedSequence> sequences{};  // of --per-token
+  };
+
+  Results evaluate(const Model& model, const std::shared_ptr<const DataSource>& source) const {
+    const int64_t count = source->validation_count(), time = source->context();
+    Buffer<float> losses(count * time);
+    const View<float, 2> all = losses.view<2>({count, time});
+    Evaluator evaluator(model, source, sequences_at_once(model.config(), time));
+    Results results{evaluator.run(model, {.losses = all})};
+    // one target has nothing later to be compared with
+    if (time > 1) {
+      const Batch first = validation_batch(*source, kInContextSequences);
+      results.in_context = in_context_score(first, all.slice(0, 0, first.size));
+    }
+    if (per_token_) results.sequences = predicted_sequences(*source, all);
+    return results;
+  }
+
   std::string name_of(const Subject& subject) const {
     if (!text_.empty()) return "--text";
     if (!data_.file.empty()) return data_.file;
@@ -134,8 +160,8 @@ class Eval : public Command {
   void print(const Subject& subject, const Evaluation& e, const std::optional<InContextScore>& in_context,
              Console& console) const {
     const std::string start = is_text() ? ", " + start_text(subject, start_token(subject, start_)) : "";
-    console.print_wrapped(
-        fmt::format("{} on {}{}, {} sequences", subject.name, name_of(subject), start, grouped(e.sequences)));
+    console.print_wrapped(fmt::format("{} on {}{}, {} sequence{}", subject.name, name_of(subject), start,
+                                      grouped(e.sequences), e.sequences == 1 ? "" : "s"));
     Table table({{"", Align::kLeft}, {"targets"}, {"loss"}, {"perplexity"}, {"accuracy"}, {"spans right"}});
     const auto row = [&](const std::string& name, int64_t targets, double loss, double accuracy,
                          const std::string& spans) {
@@ -159,6 +185,7 @@ class Eval : public Command {
   ModelChoice model_;
   std::string text_, start_ = kStartOfModel;
   int64_t windows_ = 0;
+  bool per_token_ = false;
   DataChoice data_;
   int64_t threads_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "headlight/train/evaluate.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -45,11 +46,20 @@ Evaluator::Evaluator(const Model& model, std::shared_ptr<const DataSource> sourc
       losses_(batch_size_ * source_->context()),
       right_(static_cast<std::size_t>(batch_size_ * source_->context())) {}
 
-Evaluation Evaluator::run(const Model& model) {
+Evaluation Evaluator::run(const Model& model, const EvaluateOptions& options) {
   std::vector<Tally> tallies(source_->classes().size());
   const int64_t count = source_->validation_count();
+  const bool keeps = options.losses.data != nullptr;
+  const int64_t time = source_->context();
+  if (keeps && (options.losses.sizes != std::array{count, time} || !options.losses.is_packed())) {
+    throw LogicError("Evaluator", "losses " + shape_text(options.losses) + " for " + std::to_string(count) +
+                                      " sequences of " + std::to_string(time));
+  }
   for (int64_t first = 0; first < count; first += batch_size_) {
-    add(model, first, std::min(batch_size_, count - first), tallies);
+    const int64_t size = std::min(batch_size_, count - first);
+    add(model, first, size, tallies);
+    if (keeps) std::copy_n(losses_.data(), size * time, options.losses.data + first * time);
+    if (options.progress) options.progress(first + size, count);
   }
   Evaluation result;
   result.sequences = count;

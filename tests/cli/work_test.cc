@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "process.h"
 #include "utf8.h"
@@ -107,6 +109,95 @@ TEST(Eval, GivesPerplexityAndTheLossOfEachClass) {
   // all of the text, not only its end
   const nlohmann::json whole = run({"eval", trained() / "text", "--data", trained() / "text.txt", "--json"}).json();
   EXPECT_GT(whole["targets"].get<int64_t>(), 5 * text["targets"].get<int64_t>());
+}
+
+// the mean of all numbers among the losses of eval's per_token, and how many they are
+std::pair<double, int64_t> mean_loss(const nlohmann::json& per_token) {
+  double sum = 0;
+  int64_t count = 0;
+  for (const auto& sequence : per_token) {
+    EXPECT_EQ(sequence["losses"].size(), sequence["ids"].size());
+    EXPECT_EQ(sequence["tokens"].size(), sequence["ids"].size());
+    EXPECT_EQ(sequence["losses"][0], nullptr) << "nothing stands before the first token that could predict it";
+    for (const auto& loss : sequence["losses"]) {
+      if (loss.is_null()) continue;
+      sum += loss.get<double>();
+      ++count;
+    }
+  }
+  return {sum / static_cast<double>(count), count};
+}
+
+TEST(Eval, GivesTheLossOfEachTokenOfAText) {
+  const std::string model = HEADLIGHT_SOURCE_DIR "/tests/fixtures/tinystories_260k/checkpoint_v1.bin";
+  const std::string text = "Once upon a time, there was a girl.";
+  const nlohmann::json ids = run({"attend", model, "--text", text, "--head", "0.0", "--json"}).json()["ids"];
+  const nlohmann::json json = run({"eval", model, "--text", text, "--per-token", "--json"}).json();
+  ASSERT_EQ(json["per_token"].size(), 1U);
+  const auto& sequence = json["per_token"][0];
+  EXPECT_EQ(sequence["ids"], ids) << "what the tokenizer gives, with its start token";
+  const auto [mean, count] = mean_loss(json["per_token"]);
+  EXPECT_EQ(count, json["targets"]);
+  EXPECT_EQ(count + 1, static_cast<int64_t>(ids.size())) << "all but the start token";
+  EXPECT_NEAR(mean, json["loss"].get<double>(), 1e-12);  // sums of doubles
+  std::string spelled;
+  for (std::size_t i = 1; i < sequence["tokens"].size(); ++i) spelled += sequence["tokens"][i].get<std::string>();
+  EXPECT_EQ(spelled, " " + text) << "this tokenizer puts a blank first";
+  EXPECT_FALSE(run({"eval", model, "--text", text, "--json"}).json().contains("per_token"));
+  // without a start token the first one has no loss; the losses of windows stand beside the same tokens
+  const nlohmann::json bare =
+      run({"eval", model, "--text", text, "--per-token", "--start-token", "none", "--json"}).json();
+  EXPECT_EQ(bare["per_token"][0]["ids"][0], ids[1]);
+  EXPECT_EQ(bare["targets"].get<int64_t>(), count - 1);
+}
+
+TEST(Eval, GivesTheLossOfEachTokenInWindows) {
+  const std::string text = trained() / "text.txt";
+  const nlohmann::json json =
+      run({"eval", trained() / "text", "--data", text, "--context", "20", "--per-token", "--json"}).json();
+  EXPECT_EQ(json["per_token"].size(), json["sequences"]);
+  const auto [mean, count] = mean_loss(json["per_token"]);
+  EXPECT_EQ(count, json["targets"]);
+  EXPECT_NEAR(mean, json["loss"].get<double>(), 1e-9);  // thousands of doubles in another order
+  // the counted tokens of all windows are the text but for its first byte
+  std::string spelled;
+  for (const auto& window : json["per_token"]) {
+    EXPECT_EQ(window["ids"].size(), 21U);
+    for (std::size_t i = 0; i < window["ids"].size(); ++i) {
+      if (!window["losses"][i].is_null()) spelled += static_cast<char>(window["ids"][i].get<int>());
+    }
+  }
+  EXPECT_EQ(spelled, content(text).substr(1));
+  // repeats predict nothing after their last token
+  const nlohmann::json repeats = run({"eval", trained() / "repeats", "--per-token", "--json"}).json();
+  EXPECT_NEAR(mean_loss(repeats["per_token"]).first, repeats["loss"].get<double>(), 1e-9);
+  EXPECT_EQ(mean_loss(repeats["per_token"]).second, repeats["targets"]);
+}
+
+TEST(Eval, ShowsAShortTextWholeAndOfALongOneTheWorst) {
+  const Outcome brief = run({"eval", trained() / "text", "--text", "a\x1b[2J cat", "--per-token"});
+  ASSERT_EQ(brief.code, 0) << brief.err;
+  EXPECT_NE(brief.out.find("\\x1b"), std::string::npos) << brief.out;
+  EXPECT_EQ(brief.out.find('\x1b'), std::string::npos) << brief.out;
+  EXPECT_EQ(brief.out.find("the highest losses"), std::string::npos) << brief.out;
+  const std::vector<std::string> words{"eval", trained() / "text", "--data", trained() / "text.txt", "--per-token"};
+  const Outcome whole = run(words);
+  const std::size_t worst = whole.out.find("the highest losses\n");
+  ASSERT_NE(worst, std::string::npos) << whole.out;
+  EXPECT_EQ(std::count(whole.out.begin() + static_cast<std::ptrdiff_t>(worst), whole.out.end(), '\n'), 21);
+  // the first of them is the highest of all
+  std::vector<std::string> json = words;
+  json.emplace_back("--json");
+  double highest = 0;
+  const nlohmann::json all = run(json).json()["per_token"];
+  for (const auto& window : all) {
+    for (const auto& loss : window["losses"]) highest = std::max(highest, loss.is_null() ? 0 : loss.get<double>());
+  }
+  std::istringstream first(whole.out.substr(worst + std::string("the highest losses\n").size()));
+  int64_t sequence = 0, place = 0, id = 0;
+  double loss = 0;
+  first >> sequence >> place >> id >> loss;
+  EXPECT_NEAR(loss, highest, 5.1e-5) << "four decimals";
 }
 
 TEST(Generate, WritesTheExactBytesOfPromptAndTokens) {

@@ -27,12 +27,23 @@ std::vector<int32_t> tokens(int64_t count, int32_t step) {
   return sequence;
 }
 
-// mean over the sequences of the loss of predicting token `number`, counted from 1
-double mean_loss(const Model& model, const Batch& batch, int64_t number) {
+// (B, T) of one forward
+Buffer<float> losses_of(const Model& model, const Batch& batch) {
   headlight::Run run = plan(model, batch);
   forward(model, batch, run);
   Buffer<float> losses(batch.size * batch.time);
   token_losses(batch, run, losses.view<2>({batch.size, batch.time}));
+  return losses;
+}
+
+InContextScore score_of(const Model& model, const Batch& batch) {
+  const Buffer<float> losses = losses_of(model, batch);
+  return in_context_score(batch, losses.view<2>({batch.size, batch.time}));
+}
+
+// mean over the sequences of the loss of predicting token `number`, counted from 1
+double mean_loss(const Model& model, const Batch& batch, int64_t number) {
+  const Buffer<float> losses = losses_of(model, batch);
   double sum = 0;
   for (int64_t b = 0; b < batch.size; ++b) sum += double{losses[batch.row(b, number - 2)]};
   return sum / static_cast<double>(batch.size);
@@ -41,7 +52,7 @@ double mean_loss(const Model& model, const Batch& batch, int64_t number) {
 TEST(InContextScore, IsTheLossOfALateTokenLessThatOfAnEarlyOne) {
   const Model model = small_model(40);
   const Batch batch = make_batch({tokens(40, 3), tokens(40, 5), tokens(40, 7)}, PadSide::kLeft);
-  const InContextScore score = in_context_score(model, batch);
+  const InContextScore score = score_of(model, batch);
   EXPECT_EQ(score.late, 40);
   EXPECT_EQ(score.early, 4);
   EXPECT_DOUBLE_EQ(score.loss_late.mean, mean_loss(model, batch, 40));
@@ -52,7 +63,7 @@ TEST(InContextScore, IsTheLossOfALateTokenLessThatOfAnEarlyOne) {
 
 TEST(InContextScore, TakesTheUsualPairWhereTheContextHasRoom) {
   const Model model = small_model(520);
-  const InContextScore score = in_context_score(model, make_batch({tokens(520, 3), tokens(510, 2)}));
+  const InContextScore score = score_of(model, make_batch({tokens(520, 3), tokens(510, 2)}));
   EXPECT_EQ(score.late, 500);
   EXPECT_EQ(score.early, 50);
   EXPECT_EQ(score.score.count, 2);
@@ -60,14 +71,17 @@ TEST(InContextScore, TakesTheUsualPairWhereTheContextHasRoom) {
 
 TEST(InContextScore, LeavesOutSequencesWithoutBothTargets) {
   const Model model = small_model(40);
-  const InContextScore score = in_context_score(model, make_batch({tokens(40, 3), tokens(12, 5)}));
+  const InContextScore score = score_of(model, make_batch({tokens(40, 3), tokens(12, 5)}));
   EXPECT_EQ(score.late, 40);
   EXPECT_EQ(score.score.count, 1);
 }
 
 TEST(InContextScore, RefusesSequencesWithNothingToCompare) {
   const Model model = small_model(40);
-  EXPECT_THROW(in_context_score(model, make_batch({{1, 2}, {3}})), LogicError);
+  EXPECT_THROW(score_of(model, make_batch({{1, 2}, {3}})), LogicError);
+  const Batch batch = make_batch({tokens(40, 3)});
+  const Buffer<float> losses(39);
+  EXPECT_THROW(in_context_score(batch, losses.view<2>({1, 39})), LogicError);
 }
 
 }  // namespace

@@ -95,6 +95,39 @@ TEST(Evaluator, GivesTheSameBitsForAnyBatch) {
   }
 }
 
+TEST(Evaluator, GivesTheLossOfEachTargetAndSaysHowFarItIs) {
+  const Model model = copying_model();
+  Samples samples;
+  Given().validation(0, 5, samples);
+  for (const int64_t batch : {1, 2, 5}) {
+    Buffer<float> losses(5 * 6);
+    std::fill_n(losses.data(), 5 * 6, -1.0F);
+    std::vector<int64_t> done;
+    const auto progress = [&](int64_t sequences, int64_t count) {
+      EXPECT_EQ(count, 5);
+      done.push_back(sequences);
+    };
+    const Evaluation result =
+        Evaluator(model, std::make_shared<Given>(), batch).run(model, {losses.view<2>({5, 6}), progress});
+    EXPECT_EQ(done, (batch == 1   ? std::vector<int64_t>{1, 2, 3, 4, 5}
+                     : batch == 2 ? std::vector<int64_t>{2, 4, 5}
+                                  : std::vector<int64_t>{5}));
+    double sum = 0;
+    for (std::size_t i = 0; i < 30; ++i) {
+      const float loss = losses[static_cast<int64_t>(i)];
+      if (samples.targets[i] == kNoTarget) {
+        EXPECT_EQ(loss, 0) << "position " << i;
+      } else {
+        EXPECT_GT(loss, 0) << "position " << i;
+        sum += double{loss};
+      }
+    }
+    EXPECT_NEAR(sum / 25, result.loss, 1e-12);  // sums of doubles
+  }
+  Buffer<float> losses(5 * 7);
+  EXPECT_THROW(Evaluator(model, std::make_shared<Given>()).run(model, {losses.view<2>({5, 7})}), LogicError);
+}
+
 TEST(Evaluator, RefusesDataThatTheModelCannotRead) {
   Model model({.vocabulary = 8, .context = 100, .width = 8, .heads = 2});
   expect_error(ErrorKind::kUsage, {"vocabulary of 65", "8"}, [&] { Evaluator(model, repeats({})); });

@@ -5,7 +5,7 @@
 
 #include "headlight/explain/head.h"
 #include "headlight/model/batch.h"
-#include "headlight/model/model.h"
+#include "headlight/tensor/view.h"
 
 namespace headlight {
 
@@ -19,7 +19,8 @@ struct InContextScore {
 };
 
 // Of the 500th and the 50th token, or in shorter contexts of the last and the one at a tenth of it. Sequences without
-// both targets are left out. Throws LogicError when no sequence has two tokens to predict.
-InContextScore in_context_score(const Model& model, const Batch& batch);
+// both targets are left out. `losses` (B, T): those of token_losses(). Throws LogicError when no sequence has two
+// tokens to predict, or when the losses are not the batch's.
+InContextScore in_context_score(const Batch& batch, View<const float, 2> losses);
 
 }  // namespace headlight

@@ -2,6 +2,7 @@
 // How well a model predicts sequences it was not trained on.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,14 @@ struct Evaluation {
   std::vector<ClassResult> classes;  // in the order of the source's names
 };
 
+struct EvaluateOptions {
+  // Unless it has no data: (validation_count, T), packed, set to the loss of each target in nats, 0 where there is
+  // none.
+  View<float, 2> losses{};
+  // Called when `done` of `count` sequences have been run.
+  std::function<void(int64_t done, int64_t count)> progress{};
+};
+
 // Evaluates models of one configuration on the validation part of a source. Plans its memory once.
 class Evaluator {
  public:
@@ -40,8 +49,9 @@ class Evaluator {
   // vocabulary or context is smaller than the source's.
   Evaluator(const Model& model, std::shared_ptr<const DataSource> source, int64_t batch = 32);
 
-  // Sums run over sequences in their order: the same bits for any number of threads.
-  Evaluation run(const Model& model);
+  // Sums run over sequences in their order: the same bits for any number of threads. Throws LogicError when `losses`
+  // has another shape or strides.
+  Evaluation run(const Model& model, const EvaluateOptions& options = {});
 
  private:
   struct Tally;

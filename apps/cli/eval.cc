@@ -16,6 +16,7 @@
 #include "headlight/train/evaluate.h"
 #include "numbers.h"
 #include "predicted.h"
+#include "progress.h"
 #include "results.h"
 #include "subject.h"
 #include "table.h"
@@ -68,7 +69,7 @@ class Eval : public Command {
     if (source->tokenizer() != subject.tokenizer && source->tokenizer()->to_json() != subject.tokenizer->to_json()) {
       throw Error(ErrorKind::kUsage, "", fmt::format("{} knows other tokens than this data has", subject.name));
     }
-    const Results results = evaluate(subject.model, source);
+    const Results results = evaluate(subject.model, source, console);
     if (console.wants_json()) {
       nlohmann::ordered_json json{{"model", subject.name}, {"data", name_of(subject)}};
       if (is_text()) json["start_token"] = cli::json_of(start_token(subject, start_));
@@ -90,12 +91,14 @@ class Eval : public Command {
     std::vector<PredictedSequence> sequences{};  // of --per-token
   };
 
-  Results evaluate(const Model& model, const std::shared_ptr<const DataSource>& source) const {
+  Results evaluate(const Model& model, const std::shared_ptr<const DataSource>& source, Console& console) const {
     const int64_t count = source->validation_count(), time = source->context();
     Buffer<float> losses(count * time);
     const View<float, 2> all = losses.view<2>({count, time});
     Evaluator evaluator(model, source, sequences_at_once(model.config(), time));
-    Results results{evaluator.run(model, {.losses = all})};
+    ProgressLine line(console, "sequence");
+    Results results{evaluator.run(
+        model, {.losses = all, .progress = [&](int64_t done, int64_t total) { line.show(done, total); }})};
     // one target has nothing later to be compared with
     if (time > 1) {
       const Batch first = validation_batch(*source, kInContextSequences);

@@ -39,6 +39,18 @@ TEST(Progress, IsOneLineRedrawnAndTakenAway) {
   EXPECT_NE(outcome.out.find("\r\x1b[Kvalidation"), std::string::npos) << outcome.out;
 }
 
+TEST(Progress, OfAnEvaluationCountsItsSequences) {
+  const std::vector<std::string> words{"eval", trained() / "text", "--data", trained() / "text.txt", "--context", "8"};
+  const Outcome outcome = run_on_terminal(words);
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  const std::size_t end = outcome.out.find("[======================]  left 0.0 s");
+  ASSERT_NE(end, std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.rfind("\rsequence ", end), std::string::npos) << outcome.out;
+  // taken away before the result
+  EXPECT_NE(outcome.out.find("\r\x1b[K" + words[1].substr(0, 8), end), std::string::npos) << outcome.out;
+  EXPECT_EQ(run(words).err, "") << "progress is for terminals";
+}
+
 TEST(Progress, NeverExceedsANarrowTerminal) {
   const Folder folder;
   const Outcome outcome = run_on_terminal({"train", "--task", "repeats", "--context", "33", "--steps", "30", "--width",

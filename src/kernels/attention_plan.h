@@ -61,13 +61,13 @@ class Band {
   int64_t k_len_;
 };
 
-// Rows of each task: a multiple of `block`, as many as give each of several threads several tasks. count(rows) is how
-// many tasks there are then.
+// Rows of each task: a multiple of `block`, as many as give each of several threads `per_thread` tasks. count(rows) is
+// how many tasks there are then.
 template <class Count>
-int64_t rows_for_tasks(int64_t block, int threads, Count count) {
+int64_t rows_for_tasks(int64_t block, int threads, Count count, int64_t per_thread = kTasksPerThread) {
   constexpr int64_t kMostRows = 256;
   int64_t rows = std::max(block, kMostRows);
-  while (threads > 1 && count(rows) < kTasksPerThread * threads && rows / 2 >= block) rows /= 2;
+  while (threads > 1 && count(rows) < per_thread * threads && rows / 2 >= block) rows /= 2;
   return rows;
 }
 

@@ -21,7 +21,8 @@ struct WeightsTask {
   Range rows;
 };
 
-// How the rows of some heads are cut into tasks.
+// How the rows of some heads are cut into tasks. Those of one head may be all that is asked for: tasks as short as the
+// forward's would then read the keys too often for what they do with them.
 class WeightsPlan {
  public:
   WeightsPlan(int64_t entries, Range heads, Range rows, int64_t block, int threads)
@@ -29,7 +30,7 @@ class WeightsPlan {
     const auto count = [&](int64_t rows_per_task) {
       return all_heads_ * ((rows_.size() + rows_per_task - 1) / rows_per_task);
     };
-    rows_per_task_ = rows_for_tasks(block, threads, count);
+    rows_per_task_ = rows_for_tasks(block, threads, count, kTasksPerThread / 2);
     count_ = count(rows_per_task_);
   }
 

@@ -1,5 +1,5 @@
 // The matrix product in the three forms that training needs, as operations per second and as a share of the
-// multiply-add rate measured in the same rounds, and for a single row as bytes of b read per second. With
+// multiply-add rate measured in the same rounds, and for few rows as bytes of b read per second. With
 // oneDNN beside it where that is installed; run with OMP_WAIT_POLICY=passive then.
 // bench_matmul [--json] [FILTER]: shapes whose text contains FILTER. HEADLIGHT_THREADS and HEADLIGHT_ISA count.
 
@@ -28,7 +28,8 @@ constexpr Shape kTraining[] = {{2048, 384, 384}, {2048, 384, 1152}, {2048, 384, 
                                {2048, 384, 256}, {2048, 128, 128},  {2048, 128, 512},  {2048, 512, 128},
                                {2048, 128, 65},  {2048, 64, 64},    {2048, 64, 256},   {512, 576, 1536},
                                {512, 1536, 576}, {512, 768, 3072},  {512, 3072, 768},  {128, 576, 49152}};
-constexpr Shape kSingleRow[] = {{1, 576, 1536}, {1, 1536, 576}, {1, 768, 3072}, {1, 576, 49152}};
+constexpr Shape kFewRows[] = {{1, 576, 576},  {1, 576, 1536}, {1, 1536, 576}, {1, 768, 3072},
+                              {2, 576, 1536}, {4, 576, 1536}, {8, 576, 1536}, {1, 576, 49152}};
 
 Work product(const std::string& name, const Matmul<float>& args) {
   const double operations = 2.0 * static_cast<double>(args.a.size(0) * args.a.size(1) * args.b.size(1));
@@ -61,26 +62,34 @@ void add_training(Report& report, const std::string& text, const Shape& s) {
 }
 
 // More copies of b than the caches hold, one after the other.
-Work single_row(const std::string& name, View<const float, 2> a, View<const float, 3> copies, bool transposed,
-                View<float, 2> c) {
-  const double bytes = static_cast<double>(a.size(1) * c.size(1)) * sizeof(float);
+template <class B>
+Work few_rows(const std::string& name, View<const float, 2> a, View<const B, 3> copies, bool transposed,
+              View<float, 2> c) {
+  const double bytes = static_cast<double>(a.size(1) * c.size(1)) * sizeof(B);
   return {name, bytes, [=, next = int64_t{0}]() mutable {
-            const View<const float, 2> b = copies[next];
+            const View<const B, 2> b = copies[next];
             next = (next + 1) % copies.size(0);
-            matmul<float>({.a = a, .b = transposed ? b.swap(0, 1) : b, .c = c});
+            matmul(Matmul<float, B>{.a = a, .b = transposed ? b.swap(0, 1) : b, .c = c});
           }};
 }
 
-void add_single_row(Report& report, const std::string& text, const Shape& s) {
-  constexpr int64_t kMemory = int64_t{48} << 20;
+void add_few_rows(Report& report, const std::string& text, const Shape& s) {
+  constexpr int64_t kBytes = int64_t{192} << 20;
   Data data;
-  const int64_t copies = std::max<int64_t>(2, kMemory / (s.k * s.n));
-  const View<float, 1> memory = data.vector(copies * s.k * s.n);
-  const View<float, 2> a = data.matrix(1, s.k);
-  const View<float, 2> c = data.matrix(1, s.n);
+  const View<float, 1> memory = data.vector(std::max<int64_t>(2 * s.k * s.n, kBytes / int64_t{sizeof(float)}));
+  const View<float, 2> a = data.matrix(s.m, s.k);
+  const View<float, 2> c = data.matrix(s.m, s.n);
   std::vector<Work> all{read_ceiling(memory)};
-  all.push_back(single_row("y = x w", a, {memory.data, {copies, s.k, s.n}}, false, c));
-  all.push_back(single_row("y = x w'", a, {memory.data, {copies, s.n, s.k}}, true, c));
+  const auto add = [&](const std::string& name, auto* numbers) {
+    using B = std::remove_pointer_t<decltype(numbers)>;
+    const int64_t copies = memory.count() * int64_t{sizeof(float)} / (s.k * s.n * int64_t{sizeof(B)});
+    all.push_back(few_rows<B>("y = x w, " + name, a, {numbers, {copies, s.k, s.n}}, false, c));
+    all.push_back(few_rows<B>("y = x w', " + name, a, {numbers, {copies, s.n, s.k}}, true, c));
+  };
+  // any bits will do: none of these types is slower for some numbers
+  add("f32", memory.data);
+  add("bf16", reinterpret_cast<BFloat16*>(memory.data));
+  add("f16", reinterpret_cast<Float16*>(memory.data));
   report.add(text, all, "GB/s");
 }
 
@@ -93,7 +102,7 @@ void run(bool json, const std::string& filter) {
     }
   };
   each(kTraining, add_training);
-  each(kSingleRow, add_single_row);
+  each(kFewRows, add_few_rows);
   report.finish();
 }
 

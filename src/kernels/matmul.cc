@@ -8,7 +8,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 #include "headlight/base/thread_pool.h"
 #include "kernels/check.h"
@@ -159,21 +161,30 @@ class Task {
   T* finished_;
 };
 
+// One job for all: its tasks are those of the products, one product after the other.
 template <class T, class B>
-void multiply_few_rows(const Matmul<T, B>& args) {
+void multiply_few_rows(std::span<const Matmul<T, B>> products) {
   ThreadPool& pool = default_pool();
-  const FewRows<T, B> work(args, pool.threads());
-  T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(work.memory(pool.threads()))));
-  pool.run(work.tasks(), [&](int64_t task, int worker) { work.run(task, worker, memory); });
-  work.finish(memory);
+  std::vector<FewRows<T, B>> work;
+  std::vector<int64_t> end_of_tasks, begin_of_memory;
+  int64_t tasks = 0, memory_size = 0;
+  for (const Matmul<T, B>& product : products) {
+    work.emplace_back(product, pool.threads());
+    begin_of_memory.push_back(memory_size);
+    memory_size += work.back().memory(pool.threads());
+    end_of_tasks.push_back(tasks += work.back().tasks());
+  }
+  T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(memory_size)));
+  pool.run(tasks, [&](int64_t task, int worker) {
+    std::size_t i = 0;
+    while (task >= end_of_tasks[i]) ++i;
+    work[i].run(task - (end_of_tasks[i] - work[i].tasks()), worker, memory + begin_of_memory[i]);
+  });
+  for (std::size_t i = 0; i < work.size(); ++i) work[i].finish(memory + begin_of_memory[i]);
 }
 
 template <class T, class B>
-void multiply(const Matmul<T, B>& args) {
-  if (args.c.size(0) <= kFewRows) {
-    multiply_few_rows(args);
-    return;
-  }
+void multiply_tiles(const Matmul<T, B>& args) {
   const MatmulPlan plan(args.c.size(0), args.c.size(1), args.a.size(1), kTileRows, kTileColumns<T>);
   const TaskMemory<T> sizes(plan);
   ThreadPool& pool = default_pool();
@@ -182,10 +193,19 @@ void multiply(const Matmul<T, B>& args) {
            [&](int64_t index, int worker) { Task<T, B>(args, plan, sizes, index, memory + worker * sizes.all).run(); });
 }
 
-void multiply_float(const Matmul<float>& args) { multiply(args); }
-void multiply_double(const Matmul<double>& args) { multiply(args); }
-void multiply_bf16(const Matmul<float, BFloat16>& args) { multiply(args); }
-void multiply_f16(const Matmul<float, Float16>& args) { multiply(args); }
+template <class T, class B>
+void multiply(std::span<const Matmul<T, B>> products) {
+  const auto is_short = [](const Matmul<T, B>& product) { return product.c.size(0) <= kFewRows; };
+  if (std::all_of(products.begin(), products.end(), is_short)) return multiply_few_rows(products);
+  for (const Matmul<T, B>& product : products) {
+    is_short(product) ? multiply_few_rows<T, B>({&product, 1}) : multiply_tiles(product);
+  }
+}
+
+void multiply_float(std::span<const Matmul<float>> products) { multiply(products); }
+void multiply_double(std::span<const Matmul<double>> products) { multiply(products); }
+void multiply_bf16(std::span<const Matmul<float, BFloat16>> products) { multiply(products); }
+void multiply_f16(std::span<const Matmul<float, Float16>> products) { multiply(products); }
 
 }  // namespace headlight::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -199,10 +219,10 @@ HWY_EXPORT(multiply_double);
 HWY_EXPORT(multiply_bf16);
 HWY_EXPORT(multiply_f16);
 
-void dispatch(const Matmul<float>& args) { HEADLIGHT_DISPATCH(multiply_float)(args); }
-void dispatch(const Matmul<double>& args) { HEADLIGHT_DISPATCH(multiply_double)(args); }
-void dispatch(const Matmul<float, BFloat16>& args) { HEADLIGHT_DISPATCH(multiply_bf16)(args); }
-void dispatch(const Matmul<float, Float16>& args) { HEADLIGHT_DISPATCH(multiply_f16)(args); }
+void dispatch(std::span<const Matmul<float>> all) { HEADLIGHT_DISPATCH(multiply_float)(all); }
+void dispatch(std::span<const Matmul<double>> all) { HEADLIGHT_DISPATCH(multiply_double)(all); }
+void dispatch(std::span<const Matmul<float, BFloat16>> all) { HEADLIGHT_DISPATCH(multiply_bf16)(all); }
+void dispatch(std::span<const Matmul<float, Float16>> all) { HEADLIGHT_DISPATCH(multiply_f16)(all); }
 
 constexpr const char* kName = "matmul";
 
@@ -247,7 +267,7 @@ void check_overlaps(const Matmul<T, B>& args, const char* name, const View<T, 2>
 }
 
 template <class T, class B>
-void check_and_multiply(const Matmul<T, B>& args) {
+void check(const Matmul<T, B>& args) {
   check_sizes(args);
   check_overlaps(args, "c", args.c);
   if (is_present(args.residual)) require_same_or_apart<T>(kName, "c", args.c, "residual", args.residual);
@@ -256,20 +276,54 @@ void check_and_multiply(const Matmul<T, B>& args) {
     require_apart<T>(kName, "pre", args.pre, "c", args.c);
     if (is_present(args.residual)) require_apart<T>(kName, "pre", args.pre, "residual", args.residual);
   }
-  if (!args.c.empty()) dispatch(args);
+}
+
+// An output of one product against all that another reads and writes.
+template <class T, class B>
+void check_apart(const char* name, const View<T, 2>& output, const Matmul<T, B>& other) {
+  check_overlaps(other, name, output);
+  require_apart<T>(kName, name, output, "c of another", other.c);
+  if (is_present(other.residual)) require_apart<T>(kName, name, output, "residual of another", other.residual);
+  if (is_present(other.pre)) require_apart<T>(kName, name, output, "pre of another", other.pre);
+}
+
+template <class T, class B>
+void check_and_multiply(std::span<const Matmul<T, B>> products) {
+  for (const Matmul<T, B>& product : products) {
+    check(product);
+    for (const Matmul<T, B>& other : products) {
+      if (&other == &product) continue;
+      check_apart("c", product.c, other);
+      if (is_present(product.pre)) check_apart("pre", product.pre, other);
+    }
+  }
+  const auto is_empty = [](const Matmul<T, B>& product) { return product.c.empty(); };
+  if (std::none_of(products.begin(), products.end(), is_empty)) return dispatch(products);
+  for (const Matmul<T, B>& product : products) {
+    if (!is_empty(product)) dispatch(std::span(&product, 1));
+  }
 }
 
 }  // namespace
 
 template <class T>
 void matmul(const Matmul<T>& args) {
-  check_and_multiply(args);
+  check_and_multiply<T, T>({&args, 1});
 }
-void matmul(const Matmul<float, BFloat16>& args) { check_and_multiply(args); }
-void matmul(const Matmul<float, Float16>& args) { check_and_multiply(args); }
+void matmul(const Matmul<float, BFloat16>& args) { check_and_multiply<float, BFloat16>({&args, 1}); }
+void matmul(const Matmul<float, Float16>& args) { check_and_multiply<float, Float16>({&args, 1}); }
+
+template <class T>
+void matmul_together(std::span<const Matmul<T>> products) {
+  check_and_multiply(products);
+}
+void matmul_together(std::span<const Matmul<float, BFloat16>> products) { check_and_multiply(products); }
+void matmul_together(std::span<const Matmul<float, Float16>> products) { check_and_multiply(products); }
 
 template void matmul(const Matmul<float>&);
 template void matmul(const Matmul<double>&);
+template void matmul_together(std::span<const Matmul<float>>);
+template void matmul_together(std::span<const Matmul<double>>);
 
 }  // namespace headlight
 #endif

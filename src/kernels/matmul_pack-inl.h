@@ -28,9 +28,15 @@ constexpr int64_t kBlockLanes = HWY_MIN(static_cast<int64_t>(16 / sizeof(T)), kL
 template <class T>
 constexpr int64_t kBlocks = kLanes<T> / kBlockLanes<T>;
 
+// What is fetched while a square is read, from its first element on: as many runs as it has columns.
+struct Ahead {
+  int64_t first;
+  int64_t run;  // from one to the next
+};
+
 #if HWY_TARGET == HWY_SCALAR
 template <class D, class B, class Put>
-HWY_INLINE void transpose_square(D d, const B* b, int64_t, int64_t, Put put) {
+HWY_INLINE void transpose_square(D d, const B* b, int64_t, Ahead, Put put) {
   put(0, hn::Set(d, widen(*b)));
 }
 #else
@@ -74,16 +80,16 @@ HWY_INLINE void transpose_blocks(D d, V& a, V& b) {
 }
 
 // Calls put(i, row i of b) for i < lanes in rising order, rows of as many elements, where columns of b have unit stride
-// and are `column` apart. Fetches what lies `ahead` of each column.
+// and are `column` apart.
 template <class D, class B, class Put>
-HWY_INLINE void transpose_square(D d, const B* b, int64_t column, int64_t ahead, Put put) {
+HWY_INLINE void transpose_square(D d, const B* b, int64_t column, Ahead ahead, Put put) {
   using T = hn::TFromD<D>;
   hn::Vec<D> v[kBlocks<T>][kBlockLanes<T>];
   for (int64_t g = 0; g < kBlocks<T>; ++g) {
     for (int64_t q = 0; q < kBlockLanes<T>; ++q) {
-      const B* from = b + (g * kBlockLanes<T> + q) * column;
-      hwy::Prefetch(from + ahead);
-      v[g][q] = load_wide(d, from);
+      const int64_t j = g * kBlockLanes<T> + q;
+      hwy::Prefetch(b + ahead.first + j * ahead.run);
+      v[g][q] = load_wide(d, b + j * column);
     }
     transpose_in_blocks(d, v[g]);
   }
@@ -126,7 +132,7 @@ void pack_transposed(View<const B, 2> b, int64_t width, T* to) {
   const int64_t columns = b.size(1) / kLanes<T> * kLanes<T>;
   for (int64_t j = 0; j < columns; j += kLanes<T>) {
     for (int64_t i = 0; i < rows; i += kLanes<T>) {
-      transpose_square(d, b.data + i + j * b.stride(1), b.stride(1), kLanes<T> * b.stride(1),
+      transpose_square(d, b.data + i + j * b.stride(1), b.stride(1), {kLanes<T> * b.stride(1), b.stride(1)},
                        [&](int64_t row, auto v) HEADLIGHT_LOOP_BODY { hn::StoreU(v, d, to + (i + row) * width + j); });
     }
   }

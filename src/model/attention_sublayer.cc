@@ -39,9 +39,12 @@ class Attention final : public Sublayer<T> {
 
   void forward(const Pass<T>& pass, View<const T, 2> in, View<const T, 2> residual, View<T, 2> out) const override {
     auto& run = pass.run;
-    prepare(pass, q_, in);
-    prepare(pass, k_, in);
-    project(pass, in, w_v_, b_v_, v_, key_heads() * value_width());
+    multiply(std::array{project(pass, in, q_.weight, q_.bias, q_.projected, heads() * key_width()),
+                        project(pass, in, k_.weight, k_.bias, k_.projected, key_heads() * key_width()),
+                        project(pass, in, w_v_, b_v_, v_, key_heads() * value_width())});
+    for (const int slot : {q_.projected, k_.projected, v_}) intervene<T>(pass.batch, run, slot);
+    prepare(pass, q_);
+    prepare(pass, k_);
     AttentionForward<T> attention{.q = ready(run, q_),
                                   .k = ready(run, k_),
                                   .v = run.heads(v_, key_heads(), value_width()),
@@ -230,9 +233,9 @@ class Attention final : public Sublayer<T> {
     return {run.at(side.scale), {run.size * run.time * side.heads}};
   }
 
-  void prepare(const Pass<T>& pass, const Side& side, View<const T, 2> in) const {
+  // What was projected: normalised and turned as the model does.
+  void prepare(const Pass<T>& pass, const Side& side) const {
     auto& run = pass.run;
-    project(pass, in, side.weight, side.bias, side.projected, side.heads * key_width());
     int last = side.projected;
     if (side.normalized >= 0) {
       norm_forward<T>({.kind = NormKind::kRmsNorm,
@@ -266,9 +269,9 @@ class Attention final : public Sublayer<T> {
     project_backward(pass, in, side.weight, side.bias, run.rows(side.d, side.heads * key_width()), d_in, accumulate);
   }
 
-  void project(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, int slot, int64_t width) const {
-    linear_forward<T>(pass, weight, bias, in, {}, pass.run.rows(slot, width));
-    intervene<T>(pass.batch, pass.run, slot);
+  StoredProduct<T> project(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, int slot,
+                           int64_t width) const {
+    return linear<T>(pass, weight, bias, in, {}, pass.run.rows(slot, width));
   }
 
   void project_backward(const Pass<T>& pass, View<const T, 2> in, int weight, int bias, View<const T, 2> d,

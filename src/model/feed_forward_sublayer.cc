@@ -99,13 +99,12 @@ class GatedFeedForwardLayer final : public Sublayer<T> {
   void forward(const Pass<T>& pass, View<const T, 2> in, View<const T, 2> residual, View<T, 2> out) const override {
     auto& run = pass.run;
     const View<T, 2> gate = run.rows(gate_, hidden_);
-    const View<T, 2> linear = run.rows(linear_, hidden_);
+    const View<T, 2> up = run.rows(linear_, hidden_);
     const View<T, 2> post = run.rows(post_, hidden_);
-    linear_forward<T>(pass, w_gate_, b_gate_, in, {}, gate);
+    multiply(std::array{linear<T>(pass, w_gate_, b_gate_, in, {}, gate), linear<T>(pass, w_in_, b_in_, in, {}, up)});
     intervene<T>(pass.batch, run, gate_);
-    linear_forward<T>(pass, w_in_, b_in_, in, {}, linear);
     intervene<T>(pass.batch, run, linear_);
-    silu_gate_forward<T>(gate, linear, post);
+    silu_gate_forward<T>(gate, up, post);
     intervene<T>(pass.batch, run, post_);
     linear_forward<T>(pass, w_out_, b_out_, post, residual, out);
   }

@@ -1,7 +1,9 @@
 #pragma once
 // Linear maps of sublayers, y = x W + b: their declaration, forward and backward.
 
+#include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -30,33 +32,54 @@ inline int add_bias(ParameterTable& table, bool wanted, const std::string& name,
   return wanted ? table.add({.name = name, .shape = {out}}) : -1;
 }
 
-// The product with b as it is kept; args.b is not read.
+// A product with b as a model keeps it; args.b is not read.
 template <class T>
-void multiply(Matmul<T> args, const StoredMatrix<T>& b) {
-  const auto with_short = [&](auto view) {
-    if constexpr (std::is_same_v<T, float>) {
-      using B = std::remove_const_t<std::remove_pointer_t<decltype(view.data)>>;
-      matmul(Matmul<float, B>{.a = args.a,
-                              .b = view,
-                              .c = args.c,
-                              .bias = args.bias,
-                              .residual = args.residual,
-                              .activation = args.activation,
-                              .pre = args.pre,
-                              .accumulate = args.accumulate});
+struct StoredProduct {
+  Matmul<T> args;
+  StoredMatrix<T> b;
+};
+
+// Products whose b are kept in one type, side by side: see matmul_together().
+template <class T, std::size_t kCount>
+void multiply(const std::array<StoredProduct<T>, kCount>& products) {
+  const auto with = [&](auto b_of) {
+    using B = std::remove_const_t<std::remove_pointer_t<decltype(b_of(products[0]).data)>>;
+    std::array<Matmul<T, B>, kCount> all;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const Matmul<T>& args = products[i].args;
+      all[i] = {.a = args.a,
+                .b = b_of(products[i]),
+                .c = args.c,
+                .bias = args.bias,
+                .residual = args.residual,
+                .activation = args.activation,
+                .pre = args.pre,
+                .accumulate = args.accumulate};
     }
+    matmul_together(std::span<const Matmul<T, B>>(all));
   };
-  if (b.bf16.data != nullptr) return with_short(b.bf16);
-  if (b.f16.data != nullptr) return with_short(b.f16);
-  args.b = b.wide;
-  matmul(args);
+  if constexpr (std::is_same_v<T, float>) {
+    if (products[0].b.bf16.data != nullptr) return with([](const auto& product) { return product.b.bf16; });
+    if (products[0].b.f16.data != nullptr) return with([](const auto& product) { return product.b.f16; });
+  }
+  with([](const auto& product) { return product.b.wide; });
+}
+
+template <class T>
+void multiply(const Matmul<T>& args, const StoredMatrix<T>& b) {
+  multiply<T>(std::array{StoredProduct<T>{args, b}});
 }
 
 // y = x W + b + residual (absent: 0)
 template <class T>
+StoredProduct<T> linear(const Pass<T>& pass, int weight, int bias, View<const T, 2> x, View<const T, 2> residual,
+                        View<T, 2> y) {
+  return {{.a = x, .b = {}, .c = y, .bias = pass.weight_vector(bias), .residual = residual}, pass.weight(weight)};
+}
+template <class T>
 void linear_forward(const Pass<T>& pass, int weight, int bias, View<const T, 2> x, View<const T, 2> residual,
                     View<T, 2> y) {
-  multiply<T>({.a = x, .b = {}, .c = y, .bias = pass.weight_vector(bias), .residual = residual}, pass.weight(weight));
+  multiply<T>(std::array{linear(pass, weight, bias, x, residual, y)});
 }
 
 // y = x W + b:  dW += x^T dy,  db += sum over rows of dy

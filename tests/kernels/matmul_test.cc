@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "kernels/matmul_plan.h"
 #include "kernels/reference/matmul.h"
@@ -461,6 +464,57 @@ TEST(Matmul, GivesTheSameBitsForAnyNumberOfThreads) {
   });
 }
 
+// products of different sizes that share a, each with the bits that it has alone
+template <class B>
+void expect_bits_of_each_alone(int64_t m, std::size_t count, RandomStream& random) {
+  const auto below = [&](uint64_t most) { return 1 + static_cast<int64_t>(random.below(most)); };
+  const auto numbers = [&](int64_t size) {
+    Buffer<float> x(size);
+    for (float& value : x) value = static_cast<float>(random.normal());
+    return x;
+  };
+  const int64_t k = below(800);
+  const Buffer<float> a = numbers(m * k);
+  std::vector<Buffer<float>> memory;
+  std::vector<Buffer<B>> weights;
+  std::vector<Matmul<float, B>> alone, together;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int64_t n = static_cast<int64_t>(random.below(700));
+    weights.emplace_back(k * n);
+    for (B& value : weights.back()) value = narrow<B>(static_cast<float>(random.normal()));
+    const View<const B, 2> b = random.below(2) == 0 ? weights.back().template view<2>({k, n})
+                                                    : weights.back().template view<2>({n, k}).swap(0, 1);
+    alone.push_back({.a = a.view<2>({m, k}), .b = b, .c = memory.emplace_back(m * n).view<2>({m, n})});
+    if (random.below(2) == 0) {
+      const Buffer<float>& bias = memory.emplace_back(numbers(n));
+      alone.back().bias = bias.view<1>({n});
+    }
+    together.push_back(alone.back());
+    together.back().c = memory.emplace_back(m * n).view<2>({m, n});
+    matmul(alone.back());
+  }
+  matmul_together(std::span<const Matmul<float, B>>(together));
+  for (std::size_t i = 0; i < count; ++i) {
+    SCOPED_TRACE(std::to_string(i) + " of " + std::to_string(count) + ", " + std::to_string(m) + " x " +
+                 std::to_string(k) + " x " + std::to_string(alone[i].c.size(1)));
+    expect_same_bits<float>("c", together[i].c, alone[i].c);
+  }
+}
+
+TEST(MatmulTogether, GivesEachProductTheBitsThatItHasAlone) {
+  on_every_isa([] {
+    with_every_number_of_threads([] {
+      RandomStream random(72, 1, 0);
+      for (int trial = 0; trial < 12; ++trial) {
+        const int64_t m = 1 + static_cast<int64_t>(random.below(trial % 3 == 0 ? 40 : 8));
+        expect_bits_of_each_alone<float>(m, random.below(5), random);
+        expect_bits_of_each_alone<BFloat16>(m, random.below(5), random);
+        expect_bits_of_each_alone<Float16>(m, random.below(5), random);
+      }
+    });
+  });
+}
+
 TEST(SumOrder, CutsKIntoBlocksThatCoverItOnce) {
   for (int64_t k = 0; k < 5'000; ++k) {
     const SumOrder order(k);
@@ -586,6 +640,39 @@ TEST_F(MatmulRefuses, NothingThatLiesBesideItsOutputInTheSameRows) {
   args_.b = memory_.view<2>({10, 20}).slice(1, 6, 11).slice(0, 0, 6);
   args_.c = memory_.view<2>({10, 20}).slice(1, 11, 16).slice(0, 0, 4);
   EXPECT_NO_THROW(matmul(args_));
+}
+
+TEST_F(MatmulRefuses, ProductsThatWriteWhatAnotherReadsOrWrites) {
+  const auto expect_refusal_together = [&](const Matmul<float>& second, const std::string& part) {
+    const Buffer<float> before = memory_.clone();
+    for (const auto& both : {std::array{args_, second}, std::array{second, args_}}) {
+      try {
+        matmul_together(std::span<const Matmul<float>>(both));
+        ADD_FAILURE() << "not refused: " << part;
+      } catch (const LogicError& error) {
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+      }
+    }
+    for (int64_t i = 0; i < memory_.count(); ++i) ASSERT_EQ(memory_[i], before[i]) << i;
+  };
+  Matmul<float> second = args_;
+  second.c = memory_.view<2>({4, 5}, 210);
+  expect_refusal_together(second, "c overlaps c of another");
+  second.c = memory_.view<2>({4, 5}, 400);
+  second.pre = memory_.view<2>({4, 5}, 215);
+  expect_refusal_together(second, "of another");
+  second.pre = {};
+  second.residual = args_.c;
+  expect_refusal_together(second, "c overlaps residual of another");
+  second.residual = {};
+  second.a = memory_.view<2>({4, 6}, 190);
+  expect_refusal_together(second, "c overlaps a");
+  second.a = args_.a;
+  second.bias = memory_.view<1>({5}, 200);
+  expect_refusal_together(second, "c overlaps bias");
+  second.bias = {};
+  second.b.sizes = {7, 5};
+  expect_refusal_together(second, "b (7,5); wanted (6,5)");
 }
 
 // ---- column sums

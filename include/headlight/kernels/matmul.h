@@ -4,6 +4,7 @@
 // threads, rows, columns, strides or neighbours.
 
 #include <cstdint>
+#include <span>
 
 #include "headlight/tensor/half.h"
 #include "headlight/tensor/view.h"
@@ -35,6 +36,14 @@ template <class T>
 void matmul(const Matmul<T>& args);
 void matmul(const Matmul<float, BFloat16>& args);
 void matmul(const Matmul<float, Float16>& args);
+
+// The same as one after the other, in this order. Products of few rows that read nothing of each other, such as a
+// token's queries, keys and values, are done side by side. Throws LogicError, before any is done, as each alone, and
+// when an output overlaps an input or output of another.
+template <class T>
+void matmul_together(std::span<const Matmul<T>> products);
+void matmul_together(std::span<const Matmul<float, BFloat16>> products);
+void matmul_together(std::span<const Matmul<float, Float16>> products);
 
 // sums(j) += sum over rows i of x(i, j), in an order that depends on the number of rows alone. The gradient
 // of a bias. x: (m, n), rows of unit stride; sums: (n), unit stride, apart from x. Throws LogicError otherwise.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "groups.h"
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "headlight/model/model.h"
@@ -16,8 +17,6 @@ namespace headlight::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 class Convert : public Command {
  public:
@@ -32,11 +31,10 @@ class Convert : public Command {
   }
 
   void declare(Options& options) override {
-    options.argument("MODEL", model_, kModelMeaning);
+    add_model_argument(options, model_);
     options.group("output");
     options.text("--out", "FOLDER", out_, "where to write; made when it is not there");
-    options.choice(
-        "--type", {"f32", "f16", "bf16"}, "f32", [this](std::size_t i) { type_ = kTypes[i]; }, "of the numbers");
+    add_type_option(options, "--type", type_, "of the numbers");
     options.flag("--overwrite", overwrite_, "replace a model that is there");
   }
 
@@ -46,12 +44,12 @@ class Convert : public Command {
     if (!overwrite_ && fs::exists(folder / "config.json")) {
       throw Error(ErrorKind::kCannotCreate, folder.string(), "holds a model already", "give another, or --overwrite");
     }
-    const Model model = load_model(model_);
+    const Model model = load_checked_model(model_, console);
     const std::string type = save_hugging_face_model(model, folder, type_);
     const std::string tokenizer = write_tokenizer(folder);
     const auto bytes = static_cast<double>(fs::file_size(folder / "model.safetensors"));
     if (console.wants_json()) {
-      console.print_json({{"model", model_},
+      console.print_json({{"model", model_.path},
                           {"folder", folder.string()},
                           {"model_type", type},
                           {"type", dtype_info(type_).name},
@@ -69,7 +67,7 @@ class Convert : public Command {
   std::string write_tokenizer(const fs::path& folder) const {
     std::shared_ptr<const Tokenizer> tokenizer;
     try {
-      tokenizer = load_tokenizer_of(model_);
+      tokenizer = load_tokenizer_of(model_.path);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kMissingInput) throw;
       return "no tokenizer beside the model";
@@ -87,7 +85,8 @@ class Convert : public Command {
     return "tokenizer.json, " + tokenizer->kind();
   }
 
-  std::string model_, out_;
+  ModelChoice model_;
+  std::string out_;
   DType type_ = DType::kF32;
   bool overwrite_ = false;
 };

@@ -99,6 +99,16 @@ std::shared_ptr<const DataSource> make_data(const DataChoice& data) {
   return text_file(text);
 }
 
+void add_type_option(Options& options, const std::string& name, DType& type, const std::string& help) {
+  options.choice(
+      name, {"f32", "bf16", "f16"}, "f32",
+      [&type](std::size_t i) {
+        constexpr DType kAll[] = {DType::kF32, DType::kBF16, DType::kF16};
+        type = kAll[i];
+      },
+      help);
+}
+
 void add_training_options(Options& options, TrainerOptions& t) {
   constexpr IntegerRange kCount{1, int64_t{1} << 40};
   constexpr IntegerRange kInterval{0, int64_t{1} << 40};

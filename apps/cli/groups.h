@@ -6,6 +6,7 @@
 #include <string>
 
 #include "headlight/model/config.h"
+#include "headlight/tensor/dtype.h"
 #include "headlight/text/data_source.h"
 #include "headlight/train/options.h"
 #include "options.h"
@@ -38,6 +39,9 @@ std::shared_ptr<const DataSource> make_data(const DataChoice& data);
 
 // Throws Error (usage) when the options do not go together.
 void check_choice(const DataChoice& data);
+
+// One of f32 (the default, which `type` holds), bf16 and f16.
+void add_type_option(Options& options, const std::string& name, DType& type, const std::string& help);
 
 // All of TrainerOptions but model and data.
 void add_training_options(Options& options, TrainerOptions& training);

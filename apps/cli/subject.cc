@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "encoded_text.h"
+#include "groups.h"
 #include "headlight/base/error.h"
 #include "headlight/base/file.h"
 #include "headlight/text/corpus.h"
@@ -61,20 +62,19 @@ void add_model_argument(Options& options, ModelChoice& model) {
 }
 
 void add_weights_option(Options& options, ModelChoice& model) {
-  options.choice(
-      "--weights", {"f32", "bf16", "f16"}, "f32",
-      [&model](std::size_t i) {
-        constexpr DType kAll[] = {DType::kF32, DType::kBF16, DType::kF16};
-        model.matrices = kAll[i];
-      },
-      "how weight matrices are kept: short ones are half to read, and rounded");
+  add_type_option(options, "--weights", model.matrices,
+                  "how weight matrices are kept: short ones are half to read, and rounded");
+}
+
+Model load_checked_model(const ModelChoice& choice, Console& console) {
+  Model model = load_model(choice.path, choice.matrices);
+  look_for_non_finite(model, choice, console);
+  return model;
 }
 
 Subject load_subject(const ModelChoice& choice, Console& console) {
   const std::string& path = choice.path;
-  Model model = load_model(path, choice.matrices);
-  look_for_non_finite(model, choice, console);
-  Subject subject{path, folder_of(path), std::move(model), nullptr, std::nullopt};
+  Subject subject{path, folder_of(path), load_checked_model(choice, console), nullptr, std::nullopt};
   subject.tokenizer = load_tokenizer_of(path);
   demand_like_vocabulary(subject);
   subject.tokenizer = padded_tokenizer(subject.tokenizer, subject.model.config().vocabulary);

@@ -40,6 +40,8 @@ struct Subject {
 };
 
 // Says on the console how many weights are NaN or infinite, if any. Errors: missing input, bad data.
+Model load_checked_model(const ModelChoice& choice, Console& console);
+// The same with what lies beside it.
 Subject load_subject(const ModelChoice& choice, Console& console);
 
 // What is put before every text: "model", what the model's tokenizer puts there; "none"; or one token, by its id or as

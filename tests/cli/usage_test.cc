@@ -130,6 +130,12 @@ TEST(BadInput, WeightsThatAreNoNumbersAreCountedAndRefusedOnRequest) {
     expect_refused({{command, folder / "nan", "--strict"}, 65, says});
   }
   EXPECT_EQ(run({"eval", trained() / "text", "--strict"}).code, 0);
+  // what is converted is checked before anything is written
+  expect_refused({{"convert", folder / "nan", "--out", folder / "strict", "--strict"}, 65, says});
+  EXPECT_FALSE(std::filesystem::exists(folder / "strict"));
+  const Outcome converted = run({"convert", folder / "nan", "--out", folder / "copy"});
+  EXPECT_EQ(converted.code, 0) << converted.err;
+  EXPECT_NE(converted.err.find(says), std::string::npos) << converted.err;
 }
 
 TEST(BadInput, TextThatAModelCannotReadIsRefused) {

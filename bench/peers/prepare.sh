@@ -4,6 +4,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/build/release
 python=
+peers= # which: "" is all of requirements.txt, NAME those of requirements_NAME.txt
 
 fail() {
   echo "$*" >&2
@@ -26,13 +27,14 @@ options() {
 
 # A virtual environment with the peers, made once and kept in the build folder.
 make_environment() {
-  local folder=$root/build/peers line
+  local suffix=${peers:+_$peers} line
+  local folder=$root/build/peers$suffix
   python=$folder/bin/python
   [ -e "$folder/made" ] && return
   python3 -m venv "$folder"
   while read -r line; do
     "$python" -m pip install --quiet --disable-pip-version-check "$line" || echo "left out: $line" >&2
-  done <"$root/bench/peers/requirements.txt"
+  done <"$root/bench/peers/requirements$suffix.txt"
   touch "$folder/made"
 }
 

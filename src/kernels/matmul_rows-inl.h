@@ -36,8 +36,8 @@ class FewRows {
       : args_(args), order_(args.a.size(1)), rows_(args.c.size(0)), columns_(args.c.size(1)) {
     // a block of whole rows is one run of memory, the fastest there is to read
     if (lies_in_rows()) {
-      part_ =
-          std::min(std::max(kWidest, kSums / rows_), lines(quotient_up(columns_, quotient_up(threads, order_.blocks))));
+      const int64_t widest = std::max(kWidest, lines(kSums / rows_));
+      part_ = std::min(widest, lines(quotient_up(columns_, quotient_up(threads, order_.blocks))));
     } else {
       part_ = std::min(kStripColumns, lines(quotient_up(columns_, 2 * threads)));
     }

@@ -436,12 +436,26 @@ TEST(Matmul, ReadsShortNumbersAsTheirWidenedSelves) {
   RandomStream random(71, 1, 0);
   for (int trial = 0; trial < 60; ++trial) {
     const auto below = [&](uint64_t most) { return 1 + static_cast<int64_t>(random.below(most)); };
-    const int64_t m = trial % 2 == 0 ? below(8) : below(70), k = below(500), n = below(300);
+    const int64_t m = trial % 2 == 0 ? below(8) : below(70), k = below(500), n = below(trial % 10 == 0 ? 5000 : 300);
     for (const bool transposed : {false, true}) {
       expect_bits_of_the_widened<BFloat16>(m, k, n, transposed, random);
       expect_bits_of_the_widened<Float16>(m, k, n, transposed, random);
     }
   }
+}
+
+// As wide as the maps of real models: the columns of few rows are shared out in several ways.
+TEST(Matmul, IsRightForFewRowsOfManyColumns) {
+  on_every_isa([] {
+    with_every_number_of_threads([] {
+      for (const int64_t m : {1, 2, 3, 5, 8}) {
+        for (const Form b : {Form::kRows, Form::kColumns}) {
+          expect_right<float>({.m = m, .n = 4500 + m, .k = 33, .b = b}, 73);
+          expect_right<double>({.m = m, .n = 1500 + m, .k = 400, .b = b}, 74);
+        }
+      }
+    });
+  });
 }
 
 TEST(Matmul, GivesTheSameBitsForAnyNumberOfThreads) {

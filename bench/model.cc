@@ -104,4 +104,6 @@ int run(int count, char** words) {
 }  // namespace
 }  // namespace headlight::bench
 
-int main(int count, char** words) { return headlight::bench::run(count, words); }
+int main(int count, char** words) {
+  return headlight::bench::run_main([&] { return headlight::bench::run(count, words); });
+}

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +14,17 @@
 #include "timing.h"
 
 namespace headlight::bench {
+
+// What a program that reads files does: an error is said.
+template <class Run>
+int run_main(Run run) {
+  try {
+    return run();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
 
 // All that was measured, as a table on the way and as JSON at the end.
 class Report {

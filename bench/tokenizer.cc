@@ -60,10 +60,7 @@ void add(bench::Report& report, const std::string& name, const Tokenizer& tokeni
   report.add(fmt::format("{}, {:.2f} bytes/token", name, bytes / static_cast<double>(encoded.size())), all, "MB/s");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::vector<std::string> given(argv + 1, argv + argc);
+int run(std::vector<std::string> given) {
   const auto flag = std::find(given.begin(), given.end(), "--json");
   const bool json = flag != given.end();
   if (json) given.erase(flag);
@@ -80,4 +77,11 @@ int main(int argc, char** argv) {
     }
   }
   report.finish();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_main([&] { return run({argv + 1, argv + argc}); });
 }

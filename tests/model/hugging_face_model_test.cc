@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -173,6 +174,27 @@ TEST_F(HuggingFaceModel, RoundsToTheTypeAskedFor) {
       ASSERT_EQ(back.weights()(p.offset + i), widen(narrow<BFloat16>(model.weights()(p.offset + i)))) << p.name;
     }
   }
+}
+
+TEST_F(HuggingFaceModel, RefusesANumberThatTheTypeCannotHold) {
+  Model model = random_model(cases().front().config);
+  model.weights()(0) = -7e4F;  // the largest Float16 is 65,504
+  save_hugging_face_model(model, folder_, DType::kBF16);
+  fs::remove_all(folder_);
+  try {
+    save_hugging_face_model(model, folder_, DType::kF16);
+    FAIL() << "written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    const std::string said = error.what();
+    EXPECT_NE(said.find("model.embed_tokens.weight"), std::string::npos) << said;
+    EXPECT_NE(said.find("element 0 is -70000"), std::string::npos) << said;
+  }
+  EXPECT_FALSE(fs::exists(folder_));
+  // what is infinite already stays so
+  model.weights()(0) = -HUGE_VALF;
+  save_hugging_face_model(model, folder_, DType::kF16);
+  EXPECT_EQ(load_model(folder_).weights()(0), -HUGE_VALF);
 }
 
 TEST_F(HuggingFaceModel, SaysWhatNoFamilyHas) {

@@ -118,8 +118,8 @@ NonFiniteWeights non_finite_weights(const Model& model);
 void save_model(const Model& model, const std::filesystem::path& folder);
 
 // The same as the Hugging Face library reads it, with weights rounded to `type` (F32, F16 or BF16). Returns the
-// `model_type` that it writes. Throws Error (usage) naming, family by family, what of the model it does not have; else
-// as save_model().
+// `model_type` that it writes. Throws Error (usage) naming, family by family, what of the model it does not have, or the
+// tensor with a finite number that `type` cannot hold; else as save_model().
 std::string save_hugging_face_model(const Model& model, const std::filesystem::path& folder, DType type = DType::kF32);
 
 }  // namespace headlight

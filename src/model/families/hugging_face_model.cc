@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "headlight/base/error.h"
@@ -35,25 +36,30 @@ Described described(const std::string& text, const std::string& where) {
   read.fail("model_type", in_quotes(type), fmt::format("expected one of {}", fmt::join(known, ", ")));
 }
 
-// Values in another type, packed.
+// A tensor's values in another type, packed.
 template <class T>
-std::vector<std::byte> packed_as(const Buffer<float>& values) {
+std::vector<std::byte> packed_as(const NamedTensor& tensor, DType type) {
+  const Buffer<float>& values = tensor.values;
   std::vector<std::byte> bytes(static_cast<std::size_t>(values.count()) * sizeof(T));
   for (int64_t i = 0; i < values.count(); ++i) {
     const T value = narrow<T>(values[i]);
+    if (std::isfinite(values[i]) && !std::isfinite(widen(value))) {
+      throw Error(ErrorKind::kUsage, tensor.name, fmt::format("element {} is {}", i, values[i]),
+                  fmt::format("{} holds no number so large", dtype_info(type).name));
+    }
     std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
   }
   return bytes;
 }
 
-std::vector<std::byte> packed(const Buffer<float>& values, DType type) {
+std::vector<std::byte> packed(const NamedTensor& tensor, DType type) {
   switch (type) {
     case DType::kF16:
-      return packed_as<Float16>(values);
+      return packed_as<Float16>(tensor, type);
     case DType::kBF16:
-      return packed_as<BFloat16>(values);
+      return packed_as<BFloat16>(tensor, type);
     case DType::kF32:
-      return packed_as<float>(values);
+      return packed_as<float>(tensor, type);
     default:
       throw LogicError("save_hugging_face_model", "type " + std::string(dtype_info(type).name));
   }
@@ -77,13 +83,13 @@ std::string save_hugging_face_model(const Model& model, const std::filesystem::p
   nlohmann::ordered_json json;
   const Family& family = family_for(model.config(), json);
   json["torch_dtype"] = type == DType::kF32 ? "float32" : type == DType::kF16 ? "float16" : "bfloat16";
-  make_folder(folder);
   std::vector<std::vector<std::byte>> bytes;
   std::vector<TensorToWrite> tensors;
   for_each_tensor(model, family.parts(model.config(), Naming::kHuggingFace), [&](const NamedTensor& tensor) {
-    bytes.push_back(packed(tensor.values, type));
+    bytes.push_back(packed(tensor, type));
     tensors.push_back({tensor.name, type, tensor.shape, bytes.back()});
   });
+  make_folder(folder);
   write_safetensors(folder / "model.safetensors", std::move(tensors), {{"format", "pt"}});
   write_file_atomically(folder / "config.json", pretty_json(json));
   return json["model_type"];

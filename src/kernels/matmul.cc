@@ -80,8 +80,7 @@ class Task {
     const int64_t column = panel * kTileColumns<T>;
     const int64_t columns = columns_of(panel);
     const View<const B, 2> rows = args_.b.slice(0, plan_.order.begin(block), plan_.order.end(block));
-    pack_panel<T>(rows.slice(1, column, column + columns), quotient_up(columns, kLanes<T>) * kLanes<T>,
-                  packed_panel(panel));
+    pack_panel<T>(rows.slice(1, column, column + columns), in_vectors<T>(columns), packed_panel(panel));
   }
 
   void multiply_tile(int64_t block, int64_t index, int64_t panel) {
@@ -131,7 +130,7 @@ class Task {
     if constexpr (std::is_same_v<T, B>) {
       if (!packed && any) tile.b = args_.b.data + k * args_.b.stride(0) + panel * kTileColumns<T>;
     }
-    tile.b_step = packed ? quotient_up(columns_of(panel), kLanes<T>) * kLanes<T> : args_.b.stride(0);
+    tile.b_step = packed ? in_vectors<T>(columns_of(panel)) : args_.b.stride(0);
   }
 
   // What no earlier tile of this task has brought into the cache, and no processor guesses.
@@ -165,22 +164,25 @@ class Task {
 template <class T, class B>
 void multiply_few_rows(std::span<const Matmul<T, B>> products) {
   ThreadPool& pool = default_pool();
-  std::vector<FewRows<T, B>> work;
-  std::vector<int64_t> end_of_tasks, begin_of_memory;
+  struct Share {
+    FewRows<T, B> work;
+    int64_t first_task, memory;
+  };
+  std::vector<Share> shares;
+  shares.reserve(products.size());
   int64_t tasks = 0, memory_size = 0;
   for (const Matmul<T, B>& product : products) {
-    work.emplace_back(product, pool.threads());
-    begin_of_memory.push_back(memory_size);
-    memory_size += work.back().memory(pool.threads());
-    end_of_tasks.push_back(tasks += work.back().tasks());
+    const FewRows<T, B>& work = shares.emplace_back(Share{{product, pool.threads()}, tasks, memory_size}).work;
+    tasks += work.tasks();
+    memory_size += work.memory(pool.threads());
   }
   T* memory = reinterpret_cast<T*>(scratch(sizeof(T) * static_cast<std::size_t>(memory_size)));
   pool.run(tasks, [&](int64_t task, int worker) {
-    std::size_t i = 0;
-    while (task >= end_of_tasks[i]) ++i;
-    work[i].run(task - (end_of_tasks[i] - work[i].tasks()), worker, memory + begin_of_memory[i]);
+    std::size_t i = shares.size() - 1;
+    while (task < shares[i].first_task) --i;
+    shares[i].work.run(task - shares[i].first_task, worker, memory + shares[i].memory);
   });
-  for (std::size_t i = 0; i < work.size(); ++i) work[i].finish(memory + begin_of_memory[i]);
+  for (const Share& share : shares) share.work.finish(memory + share.memory);
 }
 
 template <class T, class B>

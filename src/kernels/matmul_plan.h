@@ -6,7 +6,7 @@
 
 namespace headlight {
 
-inline int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+constexpr int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 // The summed length k in blocks. Each block is one chain of multiply-adds in rising k, and the blocks' sums
 // are added in order: the order of every element's sum, on every path. Short blocks also keep the rounding

@@ -106,12 +106,11 @@ class FewRows {
     T* packed;
   };
 
-  static int64_t vectors(int64_t columns) { return quotient_up(columns, kLanes<T>) * kLanes<T>; }
-  // whole vectors and lines
-  static int64_t lines(int64_t columns) {
-    constexpr int64_t kLine = HWY_MAX(64 / static_cast<int64_t>(sizeof(B)), kLanes<T>);
-    return quotient_up(columns, kLine) * kLine;
-  }
+  // elements of a line of memory, and at least of a vector
+  template <class S>
+  static constexpr int64_t kLine = HWY_MAX(64 / static_cast<int64_t>(sizeof(S)), kLanes<T>);
+  // rounded up to whole vectors and lines
+  static int64_t lines(int64_t columns) { return quotient_up(columns, kLine<B>) * kLine<B>; }
   int64_t sums_size() const { return order_.blocks * rows_ * row_; }
   int64_t columns_from(int64_t column, int64_t most) const { return std::min(most, columns_ - column); }
   bool lies_in_rows() const { return args_.b.stride(1) == 1; }
@@ -120,7 +119,7 @@ class FewRows {
   void run_block(int64_t block, int64_t column, int64_t columns, int worker, T* memory) const {
     const Work work{order_.begin(block), order_.end(block), args_.b.slice(1, column, column + columns),
                     memory + block * rows_ * row_ + column, memory + sums_size() + worker * kPacked};
-    for (int64_t r = 0; r < rows_; ++r) std::fill_n(work.sums + r * row_, vectors(columns), T(0));
+    for (int64_t r = 0; r < rows_; ++r) std::fill_n(work.sums + r * row_, in_vectors<T>(columns), T(0));
     add_products(work);
   }
 
@@ -141,7 +140,7 @@ class FewRows {
       for (; i + kLanes<T> <= work.end; i += kLanes<T>) add_products_of_square(work, i);
       if (i == work.end) return;
     }
-    const int64_t width = vectors(work.b.size(1));
+    const int64_t width = in_vectors<T>(work.b.size(1));
     pack_panel<T>(work.b.slice(0, i, work.end), width, work.packed);
     add_products_of_rows<8>(work, i, work.packed, width);
   }
@@ -211,11 +210,10 @@ class FewRows {
         hn::StoreU(sum, d, sums + j);
       };
       // by lines of b; after the first row of a they are in the cache
-      constexpr int64_t kLine = HWY_MAX(64 / static_cast<int64_t>(sizeof(S)), kLanes<T>);
       int64_t j = 0;
-      for (; j + kLine <= columns; j += kLine) {
+      for (; j + kLine<S> <= columns; j += kLine<S>) {
         for (int s = 0; r == 0 && s < kSteps; ++s) hwy::Prefetch(b + s * b_row + j + ahead);
-        for (int64_t v = 0; v < kLine; v += kLanes<T>) add(Whole(), j + v);
+        for (int64_t v = 0; v < kLine<S>; v += kLanes<T>) add(Whole(), j + v);
       }
       if (j < columns) {
         for_each_vector(d, columns - j, [&](auto part, int64_t v) HEADLIGHT_LOOP_BODY { add(part, j + v); });

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/matmul_plan.h"
 #include "kernels/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,6 +40,11 @@ template <class T>
 using TileTag = hn::ScalableTag<T>;
 template <class T>
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(TileTag<T>()));
+// Columns rounded up to whole vectors.
+template <class T>
+constexpr int64_t in_vectors(int64_t columns) {
+  return quotient_up(columns, kLanes<T>) * kLanes<T>;
+}
 // columns of a whole tile
 template <class T>
 constexpr int64_t kTileColumns = kTileVectors* kLanes<T>;
